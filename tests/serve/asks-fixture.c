@@ -63,3 +63,15 @@ void asks_done(struct read *read)
     json_decref(read->made);
     json_decref(read->body);
 }
+
+void asks_are_refused(struct lenient *lenient, enum api api, const char *text, const char *param,
+                      const char *words)
+{
+    struct read *read = asks_read(lenient, api, text);
+    cr_expect(!read->good, "%s", text);
+    cr_expect_eq(read->mistake.status, 400, "%s: %s", text, read->mistake.message);
+    cr_expect_str_eq(read->mistake.param, param, "%s: %s", text, read->mistake.message);
+    cr_expect(strstr(read->mistake.message, words), "%s: %s", text, read->mistake.message);
+    cr_expect(!strchr(read->mistake.message, '\n'), "%s", text);
+    asks_done(read);
+}

@@ -26,5 +26,8 @@ json_t *asks_json(const char *text);
 /* Reads a request; unknown fields are noted in `lenient`, or refused if it is NULL. The last one read is overwritten. */
 struct read *asks_read(struct lenient *lenient, enum api api, const char *text);
 void asks_done(struct read *read);
+/* Expects 400 for it, with this `param`, and one line with these words. */
+void asks_are_refused(struct lenient *lenient, enum api api, const char *text, const char *param,
+                      const char *words);
 
 #endif
