@@ -1,4 +1,4 @@
-/* gpu-device.h: the GPU plugin that a test is compiled for, TEST_GPU in vulkan-device.c or opencl-device.c,
+/* gpu-device.h: the GPU plugin that a test is compiled for, `gpu` in vulkan-device.c or opencl-device.c,
  * so that both run the same tests. */
 #ifndef TESTS_GPU_DEVICE_H
 #define TESTS_GPU_DEVICE_H

@@ -10,7 +10,7 @@
 
 enum node_kind {
     NODE_RETURN, /* the end of a rule or of a repetition's part: what is on the stack goes on */
-    NODE_BYTES,  /* one of `count` byte_edges from `first`, sorted, apart from each other */
+    NODE_BYTES,  /* one of `count` edges from `first`, sorted, apart from each other */
     NODE_FORK,   /* one of `count` targets from `first` */
     NODE_CALL,   /* `first`: where the rule starts, `next`: where to go on after it */
     NODE_LOOP,   /* `first`: the part, `next`: after it, least and most: how often */
@@ -60,8 +60,7 @@ struct automaton {
 int automaton_create(const struct exprs *exprs, struct automaton *automaton);
 void automaton_destroy(struct automaton *automaton);
 
-/* analyse.c: sets fruitful and nullable; refuses rules that begin with themselves. `rule_of`: the rule that a
- * node calls. */
+/* analyse.c: sets fruitful and nullable; refuses rules that begin with themselves. */
 int automaton_analyse(struct automaton *automaton, const struct exprs *exprs, const uint32_t *rule_starts);
 
 #endif

@@ -7,7 +7,7 @@
 struct compiler {
     const struct exprs *exprs;
     struct automaton *automaton;
-    uint32_t *rule_starts; /* [n_rules] NODE_FORKs with one target, which are made first */
+    uint32_t *rule_starts; /* [n_rules] forks with one target, which are made first */
     int status;            /* the first error; after that, nothing is added */
     unsigned depth;
 };

@@ -21,7 +21,7 @@ struct server {
     struct http *http;
     struct metrics *metrics;
     struct lenient *lenient; /* what requests have that is ignored; NULL: --strict */
-    double began;            /* server_now */
+    double began;            /* seconds_now */
     atomic_bool is_lost;     /* see life_end */
     atomic_bool is_ending;   /* no new requests: /health says so */
     atomic_bool is_looking;  /* a request for attention weights is being computed, one at a time */

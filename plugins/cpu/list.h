@@ -35,7 +35,7 @@ struct work {
     struct list *list;
     const struct kernels *kernels;
     uint8_t *slots[N_SLOTS];
-    uint8_t *own; /* list_own_scratch bytes */
+    uint8_t *own; /* as many bytes as list_reserve_own has asked for */
 };
 
 typedef void step_function(const void *args, const struct work *work, size_t task);

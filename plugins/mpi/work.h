@@ -81,7 +81,7 @@ struct work {
     bool is_broken;        /* a message was none; nothing else is done */
     struct thing **things; /* [n_things]; NULL: free */
     size_t n_things;
-    /* The weight that is coming, from WEIGHT_BEGIN to WEIGHT_END. */
+    /* The weight that is coming, from COMMAND_WEIGHT_BEGIN to _END. */
     struct engine_weight_desc coming;
     char coming_texts[2][256];
     uint32_t coming_device; /* 0: none */

@@ -1,5 +1,5 @@
 /* charsmap.h: makes character maps as SentencePiece compiles them into its models, for tests. See
- * plugins/tokenizers/ugm/charsmap.h for the format. */
+ * plugins/tokenizers/common/charsmap.h for the format. */
 #ifndef TESTS_TOKENIZERS_CHARSMAP_H
 #define TESTS_TOKENIZERS_CHARSMAP_H
 

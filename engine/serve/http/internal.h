@@ -120,7 +120,7 @@ struct exchange {
     void (*when_gone)(void *user);
     void *gone_user;
 
-    double began; /* server_now */
+    double began; /* seconds_now */
     atomic_uint_fast64_t n_prompt, n_reused, n_generated;
 };
 

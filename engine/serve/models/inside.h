@@ -33,7 +33,7 @@ struct served_inside {
     /* Under the lock of struct models. */
     bool is_loaded, is_failing; /* its device failed: it is loaded again once nobody uses it */
     size_t n_users;
-    double last_used; /* server_now */
+    double last_used; /* seconds_now */
     uint64_t memory, n_loads;
     struct waiting *first, **end;
     size_t n_waiting;

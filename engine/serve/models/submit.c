@@ -22,7 +22,7 @@ struct ride {
     bool cancelled; /* while it waits */
     void (*event)(void *user, const struct engine_event *event);
     void *user;
-    double submitted, last_token; /* server_now; last_token 0: none yet */
+    double submitted, last_token; /* seconds_now; last_token 0: none yet */
 };
 
 /* ---- Events -------------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #define ACTIVATION_SWIGLU_CLAMPED 11
 #define ACTIVATION_EXP            12
 
-// GELU_TANH is x * sigmoid(2 y), where y is the argument of tanh. `activation_factor` turns a factor into the
+// GELU_TANH is x * sigmoid(2 y), where y is the argument of tanh. NAME_factor turns a factor into the
 // number that the result is multiplied by.
 #define DEFINE_ACTIVATION(name, type)                                                                        \
     type name(uint kind, type x, float limit, float alpha)                                                   \

@@ -20,7 +20,7 @@ struct merge_token {
 
 /* The memory of merging, kept from word to word; zeroed at first. */
 struct merge_workspace {
-    uint32_t *initial; /* [n_initial] the word; filled with merge_add */
+    uint32_t *initial; /* [n_initial] the word; see merge_reserve */
     size_t n_initial, initial_capacity;
     struct merge_token *tokens; /* [n_tokens] the result */
     size_t n_tokens, tokens_capacity;

@@ -43,7 +43,7 @@ enum category {
 extern const uint32_t category_runs[];
 extern const size_t n_category_runs;
 
-/* Runs of scripts: first, last, index of the script in the order of regex-sets.c. */
+/* Runs of scripts: first, last, index of the script in the order of sets.c. */
 extern const uint32_t script_runs[];
 extern const size_t n_script_runs;
 
