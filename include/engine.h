@@ -1,12 +1,12 @@
 /* engine.h: the C library. Runs language models through plugins. The program `engine` is its first user.
  *
- *   struct engine *engine;            plugins and devices                    engine_open, …_close
- *   struct engine_model *model;       a file: metadata, tensors, tokenizer   engine_model_open, …_close
- *   struct engine_context *context;   the model on devices, with its cache   engine_context_create, …_destroy
- *   struct engine_sampler *sampler;   logits to tokens                       engine_sampler_create, …_destroy
- *   struct engine_queue *queue;       many requests on one context           engine_queue_create, …_destroy
- *   struct engine_template *template; messages to text and tokens            engine_template_create, …_destroy
- *   struct engine_reply *reply;       text to content, reasoning and calls   engine_reply_create, …_destroy
+ *   struct engine *engine;            plugins and devices                  engine_open, …_close
+ *   struct engine_model *model;       a file: metadata, tensors, tokenizer engine_model_open, …_close
+ *   struct engine_context *context;   the model on devices, with its cache engine_context_create, …_destroy
+ *   struct engine_sampler *sampler;   logits to tokens                     engine_sampler_create, …_destroy
+ *   struct engine_queue *queue;       many requests on one context         engine_queue_create, …_destroy
+ *   struct engine_template *template; messages to text and tokens          engine_template_create, …_destroy
+ *   struct engine_reply *reply;       text to content, reasoning and calls engine_reply_create, …_destroy
  *
  * Functions return ENGINE_OK or another enum engine_status (plugin-api.h). After a failure,
  * engine_error_message() gives the reason in one line, for the calling thread.
@@ -14,13 +14,13 @@
  * Set the struct_size of a struct that has one to its sizeof before the call, even if the function fills the
  * struct. Otherwise the call fails with ENGINE_ERROR_ARGUMENT. A zeroed optional field means its default.
  *
- * Arguments that are pointers must not be NULL unless their function says that they may be; only structs that
- * have a struct_size are checked for it. What counts 0 items may be NULL, and so may what is destroyed.
+ * Pointer arguments must not be NULL unless their function allows it; only structs with a struct_size are
+ * checked for it. An array of 0 items may be NULL, and so may an object that is destroyed.
  *
  * Use each object from one thread at a time, except the engine itself, from which several threads may open
- * models, and queue functions marked [thread-safe]. Different objects may be used concurrently. Destroy what
- * was created from an object before the object itself. Strings and tables that are returned live as long as
- * the object they come from. */
+ * models, and functions marked [thread-safe]. Different objects may be used concurrently. Destroy objects in
+ * the reverse order of their creation: those made from an object go before it. Returned strings and tables
+ * live as long as the object they come from. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -47,7 +47,7 @@ struct engine_rendered;
 struct engine_reply;
 
 ENGINE_API const char *engine_version(void); /* "0.1.0" */
-/* The last failure in this thread; "" if there was none. */
+/* The message of the last failure in the calling thread; "" if there was none. */
 ENGINE_API const char *engine_error_message(void);
 
 /* ---- Plugins and devices --------------------------------------------------------------------------- */
@@ -72,8 +72,8 @@ ENGINE_API void engine_close(struct engine *engine);
  * first section. */
 ENGINE_API const char *engine_setting(const struct engine *engine, const char *section, const char *key);
 
-/* The configuration file that setting number `index` was read from; NULL past the last setting. A file stands
- * once for each of its settings. */
+/* The configuration file that setting number `index` was read from; NULL past the last setting. A file with
+ * several settings is returned for each of them. */
 ENGINE_API const char *engine_setting_file(const struct engine *engine, size_t index);
 
 /* The path of the model to run if none is named: the setting `model`, else the one installed with libengine;
@@ -82,7 +82,7 @@ ENGINE_API const char *engine_default_model(const struct engine *engine);
 
 struct engine_plugin_entry_info {
     const char *path;
-    /* The plugin's description of itself; NULL if it was refused before it could give one. */
+    /* From here to `description`: how the plugin describes itself; NULL if it was refused before it could. */
     const char *name;
     const char *kind; /* "backend", "tokenizer" */
     const char *version;
@@ -109,31 +109,35 @@ ENGINE_API int engine_device_at(struct engine *engine, size_t index, struct engi
 
 struct engine_serve_options {
     size_t struct_size;
-    /* The devices to offer, as in engine_context_options.backends. NULL: those that a model would use here. */
+    /* The devices to offer, as in engine_context_options.backends. NULL: those that a model would use
+     * here. */
     const char *backends;
     uint32_t n_threads; /* for each model; 0: as the other process asks, else the plugin decides */
     uint32_t weights;   /* enum engine_serve_weights */
-    /* What it has of this model is not sent to it. It stays open until engine_serve_devices returns. NULL: none. */
+    /* This process's own copy of the model, whose weights need not be sent. It must stay open until
+     * engine_serve_devices returns. NULL: none. */
     struct engine_model *model;
 };
-/* Where the weights come from that others put on the devices of this process. */
+/* Where the weights on the offered devices come from. */
 enum engine_serve_weights {
-    ENGINE_WEIGHTS_SAME = 0, /* from `model`, if they are the same there; otherwise they are sent */
-    ENGINE_WEIGHTS_SENT = 1, /* all are sent */
-    ENGINE_WEIGHTS_OWN = 2   /* from `model`; anything long that isn't the same there is refused */
+    /* engine_serve_options.model where its bytes are the same; the others are sent. */
+    ENGINE_WEIGHTS_SAME = 0,
+    ENGINE_WEIGHTS_SENT = 1, /* the other process sends them all */
+    ENGINE_WEIGHTS_OWN = 2   /* engine_serve_options.model; a long tensor that differs there is refused */
 };
-/* Offers this process's devices to another one, through the first backend that can (`serve` in plugin-api.h), and
- * returns when that one has ended. ENGINE_ERROR_NOT_FOUND: no backend can, there is no device, or nobody asks for
- * them. Nothing else may be done with the engine meanwhile. `options` may be NULL. */
+/* Offers this process's devices to another process, through the first backend that can do so (`serve` in
+ * plugin-api.h), and returns when the other process has ended. Until then, nothing else may be done with the
+ * engine. ENGINE_ERROR_NOT_FOUND: no backend can offer devices, there is no device, or no process asks for
+ * them. `options` may be NULL. */
 ENGINE_API int engine_serve_devices(struct engine *engine, const struct engine_serve_options *options);
 
 /* ---- Checking plugins ------------------------------------------------------------------------------ */
 
-/* The result of a check. */
+/* How a check of the conformance suite ended. */
 enum engine_check_result {
     ENGINE_CHECK_PASSED,
     ENGINE_CHECK_FAILED,
-    ENGINE_CHECK_UNCLAIMED /* the plugin does not claim to support this */
+    ENGINE_CHECK_UNCLAIMED /* not run: the plugin does not claim the operation */
 };
 
 struct engine_check_row {
@@ -147,33 +151,33 @@ struct engine_check_row {
     double error;         /* the largest difference, relative to the RMS of the result */
     double share;         /* the largest difference, relative to its tolerance */
     char message[512];    /* why it failed; else a remark or "" */
-    uint32_t number;      /* of the case that failed or hung, from 1; 0: no single case */
+    uint32_t number;      /* the number of the case that failed or hung, from 1; 0: no single case */
     uint32_t n_unclaimed; /* cases that the plugin does not claim, in addition to `cases` */
-    char tried[1024];     /* what that case did: types, shapes, strides, options; or "" */
-    char alone[128];      /* the value of engine_check_options.only that runs this case alone */
+    char tried[1024];     /* what case `number` did: types, shapes, strides, options; or "" */
+    char alone[128];      /* the value of engine_check_options.only that runs case `number` alone */
 };
 
-/* A plugin's description of itself. */
+/* How a plugin that was checked describes itself. */
 struct engine_checked_plugin {
     size_t struct_size;
     char name[32], version[64], license[64], description[256];
     uint32_t abi_major, abi_minor;
     uint32_t kind;      /* enum engine_plugin_kind; 0: it ended the process before describing itself */
-    uint32_t n_devices; /* of a backend; without devices its operations cannot be checked */
+    uint32_t n_devices; /* a backend's devices; without one, its operations cannot be checked */
 };
 
 struct engine_check_options {
     size_t struct_size;
-    /* Receives each row as soon as it is known, in this thread. The row is valid during the call.
-     * Required. */
+    /* Receives each row as soon as it is known, in the thread that called engine_check_plugin. The row is
+     * valid during the call. Required. */
     void (*row)(void *user, const struct engine_check_row *row);
     void *user;
     /* The checks to run: "AREA", "AREA CHECK" or "AREA CHECK #NUMBER", with the names used in rows,
      * optionally preceded by "DEVICE ". NULL: all. ENGINE_ERROR_ARGUMENT if there is no such case. */
     const char *only;
     uint32_t timeout; /* seconds that a case may take before its process is killed; 0: 300 */
-    /* Receives each case that the plugin does not claim (`number` and `tried`), before the row itself.
-     * Optional. */
+    /* Receives each case that the plugin does not claim (`number` and `tried` of the row), before `row` gets
+     * the row that counts it. NULL: not called. */
     void (*unclaimed)(void *user, const struct engine_check_row *row);
 };
 /* The conformance suite: loads a plugin from a file and checks everything it claims against plugin-api.h.
@@ -189,9 +193,9 @@ ENGINE_API int engine_check_plugin(const char *path, const struct engine_check_o
 
 /* ---- Models ---------------------------------------------------------------------------------------- */
 
-/* Opens and checks a GGUF file, a directory of Hugging Face (or its config.json), or a llama2.c checkpoint.
- * `tokenizer_path`: llama2.c's tokenizer.bin, or NULL. Files stay mapped until the model is closed. If one
- * shrinks meanwhile, reading it raises SIGBUS. The library installs no signal handlers; the program `engine`
+/* Opens and checks a GGUF file, a Hugging Face directory (or its config.json), or a llama2.c checkpoint.
+ * `tokenizer_path`: llama2.c's tokenizer.bin, or NULL. Files stay mapped until the model is closed. Reading a
+ * file that has shrunk since raises SIGBUS. The library installs no signal handlers; the program `engine`
  * has one that exits with a message. */
 ENGINE_API int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,
                                  struct engine_model **model);
@@ -199,16 +203,16 @@ ENGINE_API void engine_model_close(struct engine_model *model);
 
 struct engine_model_options {
     size_t struct_size;
-    const char *tokenizer_path; /* as above */
-    /* The type that matrices get while they are loaded, as engine_quantize_options.type; NULL: as stored. Their
-     * values are to the bit those of the file that engine_model_quantize writes. Memory is needed for the new
-     * types only, which plans count. */
+    const char *tokenizer_path; /* llama2.c's tokenizer.bin, or NULL */
+    /* The type to which matrices are quantised while they are loaded, as in engine_quantize_options.type;
+     * NULL: as stored. The values are the same to the bit as in the file that engine_model_quantize writes.
+     * Plans count the memory of the new types, and loading needs no more. */
     const char *load_type;
-    uint32_t n_threads; /* that convert; 0: as configured, else all processors */
+    uint32_t n_threads; /* threads that convert; 0: as configured, else all processors */
 };
-/* Opens a model as engine_model_open does. ENGINE_ERROR_ARGUMENT: there is no such type.
- * ENGINE_ERROR_UNSUPPORTED: matrices are quantised already. A value that the type cannot represent is an error when
- * the model is loaded. */
+/* Opens a model as engine_model_open does, with options. ENGINE_ERROR_ARGUMENT: `load_type` is no type.
+ * ENGINE_ERROR_UNSUPPORTED: `load_type` is set and matrices are quantised already. A value that the type
+ * cannot represent is an error when a context loads the model. */
 ENGINE_API int engine_model_open_with(struct engine *engine, const char *path,
                                       const struct engine_model_options *options,
                                       struct engine_model **model);
@@ -246,41 +250,41 @@ struct engine_model_info {
 };
 ENGINE_API int engine_model_get_info(const struct engine_model *model, struct engine_model_info *info);
 
-/* The model's tokenizer, created on the first call by the plugin that handles its tokenizer.ggml.model. Both
- * belong to the model. */
+/* The model's tokenizer, created on the first call by the plugin that handles its tokenizer.ggml.model. *api
+ * and *tokenizer belong to the model. */
 ENGINE_API int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
                                       struct engine_tokenizer **tokenizer);
 
-/* The bytes that a token adds in the middle of a text; control tokens as they are spelled. They belong to the
- * model. [thread-safe] once engine_model_tokenizer has returned ENGINE_OK. ENGINE_ERROR_ARGUMENT: there is no
- * such token. */
+/* The bytes that a token adds in the middle of a text; control tokens as they are spelled. The bytes belong
+ * to the model. [thread-safe] once engine_model_tokenizer has returned ENGINE_OK. ENGINE_ERROR_ARGUMENT: the
+ * model has no such token. */
 ENGINE_API int engine_model_token_text(struct engine_model *model, int32_t token, struct engine_string *text);
 
-/* Reports to `sink` how the model's tokenizer makes tokens of a text of `length` bytes (plugin-api.h, enum
- * engine_explain_kind); `flags` are enum engine_encode_flags. The ids of the steps ENGINE_EXPLAIN_SPECIAL and
- * ENGINE_EXPLAIN_TOKEN are those that its `encode` gives. A step and its text are valid during the call of the
- * sink. ENGINE_ERROR_UNSUPPORTED: the tokenizer's plugin explains nothing. Any value but 0 that the sink
- * returns ends this, and is returned. */
+/* Reports to `sink` each step by which the model's tokenizer turns a text of `length` bytes into tokens
+ * (plugin-api.h, enum engine_explain_kind); `flags` are enum engine_encode_flags. The ids of the steps
+ * ENGINE_EXPLAIN_SPECIAL and ENGINE_EXPLAIN_TOKEN are the ids that the tokenizer's `encode` gives. A step and
+ * its text are valid during the call of the sink. If the sink returns a value other than 0, the function
+ * stops and returns it. ENGINE_ERROR_UNSUPPORTED: the tokenizer's plugin explains nothing. */
 ENGINE_API int engine_model_explain(struct engine_model *model, const char *text, size_t length,
                                     uint32_t flags, engine_explain_sink sink, void *user);
 
 struct engine_verify_options {
     size_t struct_size;
-    /* Called now and then with the bytes of weights read so far, and in total. Returns 0 to continue. NULL: not
-     * called. */
+    /* Called now and then with the bytes of weights read so far, and in total; returns 0 to continue. NULL:
+     * not called. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
 };
 struct engine_verified {
     size_t struct_size;
-    size_t n_files;   /* that are what their checksums say */
-    size_t n_unknown; /* without a checksum and without weights; a warning in the log names each */
-    uint64_t n_bytes; /* of the n_files */
+    size_t n_files;   /* files that match their checksums */
+    size_t n_unknown; /* files without weights and without a checksum; a warning in the log names each */
+    uint64_t n_bytes; /* bytes of the files that match */
 };
-/* Compares the files that engine_model_open or engine_adapter_open would read with the checksums beside them: SHA256SUMS, the names of
- * blobs in Hugging Face's cache, and what Hugging Face's programs keep in .cache/huggingface/download. `options` and
- * `verified` may be NULL. ENGINE_ERROR_DATA: a file is another one than its checksum says, is missing, or has weights
- * but no checksum. [thread-safe] */
+/* Compares the files that engine_model_open or engine_adapter_open would read with the checksums beside them:
+ * SHA256SUMS, the names of blobs in Hugging Face's cache, and the files in .cache/huggingface/download.
+ * `options` and `verified` may be NULL. ENGINE_ERROR_DATA: a file doesn't match its checksum, is missing, or
+ * has weights but no checksum. [thread-safe] */
 ENGINE_API int engine_model_verify(const char *path, const char *tokenizer_path,
                                    const struct engine_verify_options *options,
                                    struct engine_verified *verified);
@@ -291,62 +295,64 @@ struct engine_quantize_options {
     /* Exceptions "PATTERN=TYPE" ("blk.*.ffn_down.*=Q6_K"), terminated by NULL, or NULL. They override the
      * mix; the first match applies. */
     const char *const *only;
-    int pure;           /* not 0: all matrices have this one type, no mix */
+    int pure;           /* not 0: all matrices get `type` itself instead of its mix */
     uint32_t n_threads; /* 0: as configured, else all processors */
-    /* Receives the GGUF file, from the first byte to the last. A result other than 0 is an error, which is
-     * returned. */
+    /* Receives the GGUF file, from the first byte to the last; returns 0 to continue. Any other value ends
+     * the call, which returns it. */
     int (*write)(void *user, const void *data, size_t size);
-    /* Called now and then with the bytes of the original tensors done so far, and in total. Returns 0 to
+    /* Called now and then with the bytes of the original tensors done so far, and in total; returns 0 to
      * continue. NULL: not called. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
-    /* Writes several files of at most this many bytes, except for tensors that are larger, as parts of a split
-     * model; 0: one file. `begin_part` is called before the first byte of each; part: from 0 on. */
+    /* Writes a split model: files of at most this many bytes, except where a single tensor is larger; 0: one
+     * file. `begin_part` is called before the first byte of each; `part` counts from 0. */
     uint64_t split_size;
     int (*begin_part)(void *user, uint32_t part, uint32_t n_parts);
-    /* A file of llama-imatrix's: what the errors of each column of a matrix count. NULL: all the same. Matrices that
-     * it lacks are encoded without; the log says how many. A file of another model, whose matrices have other widths
-     * or names, is ENGINE_ERROR_DATA. */
+    /* An importance matrix, a file in llama-imatrix's format, which weights the errors of each column; NULL:
+     * all count the same. Matrices missing from the file are quantised without it, and the log says how many.
+     * A file whose matrices have other widths or names is from another model: ENGINE_ERROR_DATA. */
     const char *imatrix;
 };
 /* Writes the model as a GGUF file with its matrices converted to other types. Norms, biases and small tables
  * are kept, as is the metadata, except for the keys that describe the quantisation. Each matrix must be F32,
  * F16 or BF16, or already have its new type, in which case it is copied; any can be turned into F32, F16 or
- * BF16. Of a directory, matrices that are quantised already are copied, and routers become F32. Memory use does
+ * BF16. If the model is a directory, quantised matrices are copied, and routers become F32. Memory use does
  * not grow with the size of the model. */
 ENGINE_API int engine_model_quantize(struct engine_model *model,
                                      const struct engine_quantize_options *options);
 
 /* ---- Chat templates -------------------------------------------------------------------------------- */
 
-/* Templates are programs in Jinja's language that turn a conversation into the text that a model was trained on;
- * docs/templates.md says what they may use. */
+/* A template is a program in Jinja's language. It turns a conversation into text of the form that the model
+ * was trained on. docs/templates.md lists the supported features. */
 struct engine_template_options {
     size_t struct_size;
     /* One of the named templates (engine_template_name_at), or the NAME of one that the model carries as
      * tokenizer.chat_template.NAME. NULL: the model's own. */
     const char *name;
-    /* The template's text instead; data NULL: none. `origin` names it in messages ("chat.jinja"). */
+    /* The text of a template to use instead of a named one; data NULL: none. */
     struct engine_string source;
-    const char *origin;
+    const char *origin; /* the name of `source` in messages ("chat.jinja") */
 };
-/* A model without a template gets "chatml" if its vocabulary has <|im_start|>, else "plain". `options` may be
- * NULL. ENGINE_ERROR_NOT_FOUND: there is no template of that name. ENGINE_ERROR_DATA: a mistake in the
- * template. The template belongs to the model and may be used by several threads at once. */
+/* Creates a template for a model. A model without a template gets "chatml" if its vocabulary has
+ * <|im_start|>, else "plain". `options` may be NULL. The template belongs to the model and may be used by
+ * several threads at once. ENGINE_ERROR_NOT_FOUND: there is no template of that name. ENGINE_ERROR_DATA: a
+ * mistake in the template. */
 ENGINE_API int engine_template_create(struct engine_model *model,
                                       const struct engine_template_options *options,
                                       struct engine_template **template_);
 ENGINE_API void engine_template_destroy(struct engine_template *template_);
 
-/* The named templates; NULL past the last. */
+/* The name of named template number `index`; NULL past the last. */
 ENGINE_API const char *engine_template_name_at(size_t index);
 /* Where a template comes from: "the model's template", "the named template chatml", or options.origin. */
 ENGINE_API const char *engine_template_origin(const struct engine_template *template_);
-/* How replies to what the template writes are to be read, an enum engine_reply_format. It renders conversations with a call
- * of a tool, and tells which format that call is written in: a tenth of a second at most. *calls, unless `calls` is NULL,
- * receives 1 if there is one, else 0: tools are of no use then, and the format is that of the template's texts. */
+/* The format of a model's replies to this template's prompts, an enum engine_reply_format. To find it, the
+ * function renders conversations with a tool call, which takes a tenth of a second at most. *calls, unless
+ * `calls` is NULL, receives 1 if the template writes calls. Otherwise it receives 0, tools are of no use, and
+ * the format is the one in which the template writes answers. */
 ENGINE_API uint32_t engine_template_reply_format(const struct engine_template *template_, int *calls);
-/* The template's text, as it is applied without tools. */
+/* The text of the template that is used for conversations without tools. */
 ENGINE_API struct engine_string engine_template_source(const struct engine_template *template_);
 
 struct engine_template_input {
@@ -356,26 +362,27 @@ struct engine_template_input {
     struct engine_string documents; /* JSON: an array of documents; data NULL: none */
     struct engine_string variables; /* JSON: an object of further variables; data NULL: none */
     int no_generation_prompt;       /* not 0: the text ends with the last message */
-    int64_t now;                    /* for dates: seconds since 1970; 0: now */
-    /* Not 0: the text ends within the last message, which is the assistant's and has a text, so that the model goes
-     * on with it (transformers' continue_final_message). */
+    /* The time, for templates that write a date: seconds since 1970; 0: now. */
+    int64_t now;
+    /* Not 0: the rendered text ends within the last message, which must be the assistant's and have a text,
+     * so that the model continues it (transformers' continue_final_message). */
     int continues_last;
 };
-/* Renders a conversation, as transformers' apply_chat_template does. With tools, a model's template "tool_use"
- * is used if it has one. ENGINE_ERROR_DATA: the input isn't JSON of that form, or the template failed with it,
- * or exceeded its limits. */
+/* Renders a conversation, as transformers' apply_chat_template does. With tools, the model's template
+ * "tool_use" is used if there is one. ENGINE_ERROR_DATA: the input isn't JSON of the expected form, or the
+ * template failed on it or exceeded its limits. */
 ENGINE_API int engine_template_render(const struct engine_template *template_,
                                       const struct engine_template_input *input,
                                       struct engine_rendered **rendered);
 ENGINE_API void engine_rendered_free(struct engine_rendered *rendered);
 
-/* The text. It lives as long as `rendered`. */
+/* The rendered text, which lives as long as `rendered`. */
 ENGINE_API struct engine_string engine_rendered_text(const struct engine_rendered *rendered);
-/* For each byte of the text, 1 if it comes from the input, 0 if the template wrote it. */
+/* For each byte of the rendered text, 1 if it comes from the input, 0 if the template wrote it. */
 ENGINE_API const unsigned char *engine_rendered_marks(const struct engine_rendered *rendered);
-/* The text's tokens from byte `from` on, which is 0 or where a special token begins, by the model's tokenizer. A special token is recognised only where the template wrote it:
- * what spells one in a message remains text. No token is added at the beginning or end: that is the template's
- * part. */
+/* Gives `sink` the tokens of the rendered text from byte `from` on, which must be 0 or where a special token
+ * begins. Special tokens are recognised only where the template wrote them; one that is spelled out in a
+ * message remains text. No token is added at the beginning or end, because that is up to the template. */
 ENGINE_API int engine_rendered_encode(const struct engine_rendered *rendered, size_t from,
                                       engine_token_sink sink, void *user);
 
@@ -384,22 +391,23 @@ ENGINE_API int engine_rendered_encode(const struct engine_rendered *rendered, si
  * Low-rank adapters (LoRA, arXiv 2106.09685) change a model's matrices without touching its weights: y = W x
  * becomes y = W x + scale * B (A x). docs/adapters.md says what is supported. */
 
-/* Opens a GGUF file as llama.cpp's converter writes it, or a folder of Hugging Face's PEFT, for a model. It
- * belongs to the model, and engine_model_close closes those that are still open. Whether it suits the model's tensors is checked when a plan or context is created with it.
- * ENGINE_ERROR_DATA: the file is damaged or not an adapter; ENGINE_ERROR_UNSUPPORTED: it has something that
- * cannot be applied, which the message names. */
+/* Opens an adapter for a model: a GGUF file as llama.cpp's converter writes it, or a folder of Hugging Face's
+ * PEFT. The adapter belongs to the model; engine_model_close closes adapters that are still open. Whether it
+ * fits the model's tensors is checked when a plan or context is created with it. ENGINE_ERROR_DATA: the file
+ * is damaged or not an adapter. ENGINE_ERROR_UNSUPPORTED: a part of it cannot be applied; the message names
+ * it. */
 ENGINE_API int engine_adapter_open(struct engine_model *model, const char *path,
                                    struct engine_adapter **adapter);
-/* No context or plan may still be using it. NULL is allowed. */
+/* Closes an adapter that no context or plan uses any more. NULL is allowed. */
 ENGINE_API void engine_adapter_close(struct engine_adapter *adapter);
 
 struct engine_adapter_info {
     size_t struct_size;
     const char *path;
     const char *format; /* "GGUF", "PEFT" */
-    uint64_t n_tensors; /* tensors of the model that it changes */
-    uint64_t size;      /* bytes of its factors */
-    uint64_t rank;      /* the largest */
+    uint64_t n_tensors; /* tensors of the model that the adapter changes */
+    uint64_t size;      /* bytes of the adapter's factors */
+    uint64_t rank;      /* the largest rank of its factors */
 };
 ENGINE_API int engine_adapter_get_info(const struct engine_adapter *adapter,
                                        struct engine_adapter_info *info);
@@ -413,137 +421,146 @@ ENGINE_API int engine_adapter_get_info(const struct engine_adapter *adapter,
 enum engine_watch {
     /* The attention of each layer: [keys, heads, tokens], the softmax's weight of each position for each head
      * and token; 0 for positions that the token doesn't see. keys is at least the largest position of the
-     * batch plus one. A sink takes its share: weights then add up to less than 1. Recurrent layers have none
-     * and are left out; a model without any other layers is refused (ENGINE_ERROR_UNSUPPORTED). */
+     * batch plus one. With a sink, the weights add up to less than 1. Recurrent layers have no attention and
+     * are left out; a model that has only such layers is refused (ENGINE_ERROR_UNSUPPORTED). */
     ENGINE_WATCH_ATTENTION = 1,
     /* The hidden states: [n_embd, tokens]. Layer 0 is the embedding that enters the first layer, layer L the
-     * output of L layers; the last one has gone through the final norm, as in transformers. */
+     * output of the L-th; the states of the last layer have gone through the final norm, as in
+     * transformers. */
     ENGINE_WATCH_HIDDEN = 2,
     /* The logits that the final norm and the output matrix give after each layer, the "logit lens":
      * [n_vocab, wanted tokens], for layers 0 (the embedding) to one before the last. */
     ENGINE_WATCH_LENS = 4,
-    /* The inputs of the model's matrices, just before each product: [k, rows, tokens], k columns of the matrix.
-     * `weight` names the matrix. rows is 1, except of tensors of several matrices: of one for each head, row r is for
-     * matrix r; of experts, there is one row for all that a token uses, or one for each. All tokens go through
-     * the last layer, those wanted through the output matrix. engine_importance_add takes these values. */
+    /* The inputs of the model's matrices, just before each product: [k, rows, tokens], where k is the number
+     * of the matrix's columns and engine_watched.weight names the matrix. rows is 1 for a tensor of one
+     * matrix. For a tensor with a matrix per head, row r is the input of matrix r. For experts, there is one
+     * row for all experts that a token uses, or one for each. With this bit, all tokens go through the last
+     * layer, but only wanted ones through the output matrix. engine_importance_add takes these values. */
     ENGINE_WATCH_INPUTS = 8
 };
 struct engine_watched {
     size_t struct_size;
     uint32_t kind; /* enum engine_watch */
     uint32_t layer;
-    uint64_t ne[3];    /* the shape, as above; unused dimensions are 1 */
+    uint64_t ne[3];    /* the shape that enum engine_watch gives; unused dimensions are 1 */
     const float *data; /* dense, ne[0] varying fastest; valid during the call */
-    /* The place of the first of these tokens among the batch's (ENGINE_WATCH_LENS and the output matrix's inputs: among
-     * the wanted ones). Batches that run in parts hand out each part. */
+    /* The index of the first token of `data` among the batch's tokens; for ENGINE_WATCH_LENS and the inputs
+     * of the output matrix, among its wanted tokens. A batch that runs in parts hands out each part. */
     size_t first;
-    /* ENGINE_WATCH_INPUTS; else NULL and 0. */
-    const char *weight;  /* the matrix's name, as engine_model_tensor_at has it; valid during the call */
-    uint64_t n_matrices; /* of this tensor: heads or experts; 1: one for all */
-    const int32_t
-        *experts; /* [n_used, tokens] the matrices that each token's rows are for; NULL: no experts */
-    uint32_t n_used;
+    /* From here on for ENGINE_WATCH_INPUTS only; otherwise NULL and 0. */
+    const char *weight;  /* the tensor's name, as engine_model_tensor_at has it; valid during the call */
+    uint64_t n_matrices; /* matrices in the tensor, one per head or expert; usually 1 */
+    /* [n_used, tokens] the experts that each token uses; NULL: the tensor has no experts. */
+    const int32_t *experts;
+    uint32_t n_used; /* experts that a token uses */
 };
 
 struct engine_context_options {
     size_t struct_size;
     uint32_t n_context; /* positions of a sequence; 0: the model's own, at most 4096 */
-    uint32_t n_batch; /* tokens that go through the graph at once; 0: 512, of an encoder at least n_context */
+    /* Tokens that go through the graph at once; 0: 512, for an encoder at least n_context. */
+    uint32_t n_batch;
     uint32_t n_sequences; /* 0: 1 */
-    uint32_t n_threads;   /* 0: as configured, else one for each physical core */
-    /* "f16", "f32" or "q8_0"; NULL: f32 if the model has an encoder or its file names a pooling or labels, else f16 */
+    uint32_t n_threads;   /* CPU threads; 0: as configured, else one for each physical core */
+    /* The type of the cache: "f16", "f32" or "q8_0". NULL: f32 if the model has an encoder or its file names
+     * a pooling or labels, else f16. */
     const char *cache_type;
-    /* "vulkan,opencl", "vulkan:1", "cpu". NULL: as configured, else all devices except CPUs that are reached
-     * through a driver. */
+    /* Backends and devices to use: "vulkan,opencl", "vulkan:1", "cpu". NULL: as configured, else all devices
+     * except CPUs that are reached through a driver. */
     const char *backends;
-    const int32_t *offload;    /* number of layers, or ENGINE_OFFLOAD_…; NULL: as configured, else auto */
+    /* The number of layers to offload, ENGINE_OFFLOAD_AUTO or ENGINE_OFFLOAD_ALL; NULL: as configured, else
+     * auto. */
+    const int32_t *offload;
     const char *const *memory; /* budgets "DEVICE=SIZE" ("vulkan0=600M"), terminated by NULL, or NULL */
     /* Placements "PATTERN=DEVICE" ("blk.*.ffn_*=cpu"), terminated by NULL, or NULL. The first match
      * applies. */
     const char *const *place;
-    /* Called while weights load, with the bytes done and in total. Returns 0 to continue; any other value
-     * stops loading with an error. */
+    /* Called while weights load, with the bytes loaded so far and in total; returns 0 to continue. Any other
+     * value ends loading with an error. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
     /* Positions that a sequence will need; 0: unknown. If the context is smaller, creation fails before
      * anything is loaded. */
     uint32_t n_needed;
     /* Positions of the cache for all sequences together, rounded up to whole blocks; at least n_context.
-     * Sequences take blocks as they grow. 0: n_sequences times n_context. Layers with a window keep less:
-     * for each sequence what its next tokens see and as much again for earlier texts, at least 1024
-     * positions; and one batch. Of no meaning for an encoder, which keeps only what a batch needs. */
+     * Sequences take blocks as they grow. 0: n_sequences times n_context. Layers with a window keep less: for
+     * each sequence the positions that its next tokens see, as many again for earlier texts, at least 1024,
+     * and one batch. Ignored for an encoder, whose cache holds one batch. */
     uint32_t n_cache;
-    /* [n_adapters] adapters of the model to apply, all at once, and what each is multiplied by; scales NULL:
-     * all 1. They must stay open as long as the context. */
+    /* [n_adapters] adapters of the model to apply together. They must stay open as long as the context. */
     struct engine_adapter *const *adapters;
-    const float *adapter_scales;
+    const float *adapter_scales; /* [n_adapters] the factor of each adapter; NULL: all 1 */
     size_t n_adapters;
-    /* Values to hand out, bits of enum engine_watch; 0: none. `watched` is called by engine_decode as soon as
-     * a value is computed; it returns 0 to continue, any other value ends the batch with an error. Layers
-     * whose device can't hand out attention run it, with their part of the cache, on the CPU. */
+    /* Values to hand out, bits of enum engine_watch; 0: none. A layer whose device can't hand out attention
+     * runs its attention, with its part of the cache, on the CPU. */
     uint32_t watch;
-    /* Attention: of watch_n_layers layers (0: all the others) from this one on; UINT32_MAX: of the last that has
-     * any. */
+    /* ENGINE_WATCH_ATTENTION: the first layer and the number of layers to watch; watch_n_layers 0: all from
+     * watch_layer on; watch_layer UINT32_MAX: the last layer that has attention. */
     uint32_t watch_layer, watch_n_layers;
+    /* Called by engine_decode as soon as a watched value is computed; returns 0 to continue. Any other value
+     * ends the batch with an error. */
     int (*watched)(void *user, const struct engine_watched *value);
     void *watch_user;
 };
 
-/* The context that a model gets with these options, in positions of a sequence. It doesn't say whether there is
- * memory for it. */
+/* The context length, in positions of a sequence, that a context created with these options would have.
+ * Doesn't check whether there is memory for it. */
 ENGINE_API int engine_context_length(struct engine_model *model, const struct engine_context_options *options,
                                      uint32_t *n_context);
 
 /* What the model's file says about embeddings of texts. */
 struct engine_embedding_info {
     size_t struct_size;
-    uint32_t is_encoder; /* not 0: it reads whole texts; it writes none and has no logits */
-    uint32_t
-        pooling; /* enum engine_pooling that it was made for; if the file doesn't say, the mean of an encoder,
-                            else the last token */
-    uint32_t n_embd;       /* numbers of a state */
-    uint32_t n_context;    /* tokens that a text may have: those that the model was made for */
-    uint32_t n_labels;     /* that its classification head scores; 0: it has no head */
+    uint32_t is_encoder; /* not 0: the model reads whole texts, writes none, and has no logits */
+    /* The enum engine_pooling that the model was made for; if the file doesn't say, the mean for an encoder,
+     * else the last token. */
+    uint32_t pooling;
+    uint32_t n_embd;       /* numbers of a hidden state */
+    uint32_t n_context;    /* tokens that a text may have, as the model was trained */
+    uint32_t n_labels;     /* labels of the model's classification head; 0: no head */
     uint32_t label_scores; /* enum engine_label_scores */
-    uint32_t
-        has_source; /* not 0: it has an encoder and a decoder, see engine_context_info, and no embeddings */
-    uint32_t
-        n_values; /* numbers of a text's embedding: n_embd, unless matrices follow the pooling (dense_2) */
+    /* Not 0: the model has an encoder and a decoder (engine_context_info.has_source), and no embeddings. */
+    uint32_t has_source;
+    /* Numbers of a text's embedding: n_embd, unless matrices follow the pooling (dense_2). */
+    uint32_t n_values;
 };
 ENGINE_API int engine_model_embedding_info(struct engine_model *model, struct engine_embedding_info *info);
 
-/* What a label's score means, and so how a probability is made of it. */
+/* What the scores of a classification head mean, and so how probabilities follow from them. */
 enum engine_label_scores {
-    ENGINE_LABELS_PLAIN = 0,   /* it is a number of its own (regression) */
-    ENGINE_LABELS_SOFTMAX = 1, /* one label applies: softmax over all */
-    ENGINE_LABELS_SIGMOID = 2  /* each label applies or not: its sigmoid */
+    ENGINE_LABELS_PLAIN = 0,   /* each score is the result itself (regression) */
+    ENGINE_LABELS_SOFTMAX = 1, /* exactly one label applies: softmax over all scores */
+    ENGINE_LABELS_SIGMOID = 2  /* any number of labels apply: the sigmoid of each score */
 };
-/* The name of a label of the model's classification head; it belongs to the model. ENGINE_ERROR_NOT_FOUND: the file
- * has no name for it. */
+/* The name of a label of the model's classification head; *label belongs to the model.
+ * ENGINE_ERROR_NOT_FOUND: the file has no name for the label. */
 ENGINE_API int engine_model_label(const struct engine_model *model, uint32_t index,
                                   struct engine_string *label);
 
-/* Receives the tokens of a pair of texts [count], and each one's token type (struct engine_batch), during the call. */
+/* Receives the tokens [count] of a pair of texts and their token types (engine_batch.token_types), both valid
+ * during the call. Returns 0; any other value is returned by the function that calls it. */
 typedef int (*engine_pair_sink)(void *user, const int32_t *tokens, const int32_t *token_types, size_t count);
-/* The tokens of two texts that the model reads together, a query and a document for example: by the template "rerank"
- * of its file if there is one, otherwise as its tokenizer joins them ([CLS] a [SEP] b [SEP]). What spells a special
- * token in a text remains text. The sink is called once; a value but 0 that it returns is returned. */
+/* Gives `sink`, in one call, the tokens of two texts that the model reads together, for example a query and a
+ * document. They are joined by the template "rerank" of the model's file if there is one, otherwise as its
+ * tokenizer joins them ([CLS] a [SEP] b [SEP]). A special token that is spelled out in a text remains
+ * text. */
 ENGINE_API int engine_model_encode_pair(struct engine_model *model, struct engine_string first,
                                         struct engine_string second, engine_pair_sink sink, void *user);
-/* The same in at most n_most tokens; 0: no limit. The longer text loses its end first, then both, and the special tokens
- * stay, as transformers truncates pairs (longest_first); with a template "rerank" the second text loses its end.
- * ENGINE_ERROR_DATA: empty texts would need more. */
+/* As engine_model_encode_pair, in at most n_most tokens; 0: no limit. Texts lose their ends, and special
+ * tokens stay: first the longer text until both are as long, then both, as transformers truncates pairs
+ * (longest_first); with a template "rerank", only the second text. ENGINE_ERROR_DATA: even empty texts would
+ * need more tokens. */
 ENGINE_API int engine_model_encode_pair_within(struct engine_model *model, struct engine_string first,
                                                struct engine_string second, size_t n_most,
                                                engine_pair_sink sink, void *user);
 
-/* Plans what would go where. Loads nothing. */
+/* Plans which device would hold which tensor and run which layer. Loads nothing. */
 ENGINE_API int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,
                                   struct engine_plan **plan);
 ENGINE_API void engine_plan_destroy(struct engine_plan *plan);
 
-/* A tensor with two roles (an embedding that is also the output matrix) is listed once for each. If both are
- * on the same device, one of them takes 0 bytes. */
+/* One entry of a plan. A tensor with two roles (an embedding that is also the output matrix) has an entry for
+ * each. If both are on the same device, one of them takes 0 bytes. */
 struct engine_plan_tensor {
     const char *name;
     const char *type_name;
@@ -555,13 +572,13 @@ struct engine_plan_device {
     const char *description;
     uint64_t budget;                      /* bytes that may be used; UINT64_MAX: unknown */
     uint64_t weights, cache, activations; /* bytes */
-    uint32_t n_layers;                    /* layers whose attention runs here */
+    uint32_t n_layers;                    /* layers whose attention runs on this device */
 };
 struct engine_plan_totals {
     uint64_t cache; /* bytes, all devices */
     uint32_t n_layers;
     uint32_t copies;     /* activations copied between devices for each decoded token */
-    uint64_t copy_bytes; /* their bytes */
+    uint64_t copy_bytes; /* bytes of these copies */
     uint64_t read_bytes; /* weight bytes read for each decoded token */
 };
 ENGINE_API size_t engine_plan_tensor_count(const struct engine_plan *plan);
@@ -572,56 +589,60 @@ ENGINE_API void engine_plan_device_at(const struct engine_plan *plan, size_t ind
                                       struct engine_plan_device *out);
 ENGINE_API void engine_plan_get_totals(const struct engine_plan *plan, struct engine_plan_totals *out);
 
-/* As engine_plan_create, for the devices that a file describes (docs/cluster.md) instead of those that are there. No device is
- * taken to be unable to run what the CPU here can. `cluster` NULL: as engine_plan_create. */
+/* As engine_plan_create, for devices that the file `cluster` describes (docs/cluster.md) instead of this
+ * machine's. Each is assumed to be able to run whatever this machine's CPU can. `cluster` NULL: as
+ * engine_plan_create. */
 ENGINE_API int engine_plan_create_on(struct engine_model *model, const struct engine_context_options *options,
                                      const char *cluster, struct engine_plan **plan);
 
-/* Predicts what a prompt of n_prompt tokens (0: 512, or fewer if the context is shorter) and the token after it cost:
- * messages to other machines, and, unless with_time is 0, seconds. For that it measures devices that no file describes,
- * which takes seconds. For decoders. */
+/* Predicts the cost of a prompt of n_prompt tokens (0: 512, or fewer if the context is shorter) and of the
+ * token after it: messages to other machines, and, unless with_time is 0, seconds. Predicting seconds
+ * measures devices that no file describes, which takes some seconds itself. For decoders only. */
 ENGINE_API int engine_plan_predict(struct engine_plan *plan, uint32_t n_prompt, uint32_t with_time);
 
 enum engine_phase { ENGINE_DECODE = 0, ENGINE_PREFILL = 1 };
-/* What was predicted last: for all devices together, and for one. */
+/* A prediction of engine_plan_predict for all devices together. */
 struct engine_plan_phase {
     size_t struct_size;
-    uint32_t n_tokens; /* that are computed */
-    uint32_t position; /* of the first */
-    double seconds;    /* for all of them */
+    uint32_t n_tokens; /* tokens computed in this phase */
+    uint32_t position; /* position of the first token */
+    double seconds;    /* time for all tokens of the phase */
 };
+/* One device's share of a predicted phase. */
 struct engine_plan_share {
     size_t struct_size;
-    double reading;         /* seconds of operations that memory limits: weights and caches are read */
-    double computing;       /* and of those that arithmetic limits */
+    double reading;         /* seconds of operations that memory limits, which read weights and caches */
+    double computing;       /* seconds of operations that arithmetic limits */
     double overhead;        /* seconds of starting operations */
-    double messages;        /* seconds that messages take on their way */
-    uint64_t n_messages;    /* to the device and from it */
-    uint64_t message_bytes; /* in them */
+    double messages;        /* seconds that messages are under way */
+    uint64_t n_messages;    /* messages to the device and from it */
+    uint64_t message_bytes; /* bytes of all messages */
 };
+/* The last prediction of a phase, an enum engine_phase: in total, and for device number `device` of the
+ * plan. */
 ENGINE_API int engine_plan_get_phase(const struct engine_plan *plan, uint32_t phase,
                                      struct engine_plan_phase *out);
 ENGINE_API int engine_plan_get_share(const struct engine_plan *plan, uint32_t phase, size_t device,
                                      struct engine_plan_share *out);
 
-/* Measures the plan's devices, and writes them as a file for engine_plan_create_on. */
+/* Measures the plan's devices and describes them in a file for engine_plan_create_on. */
 ENGINE_API int engine_plan_write_cluster(struct engine_plan *plan, const char *path);
 
-/* Places and loads the model, and allocates its cache. The model must stay open. */
+/* Places and loads the model, and allocates its cache. The model must stay open as long as the context. */
 ENGINE_API int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
                                      struct engine_context **context);
 ENGINE_API void engine_context_destroy(struct engine_context *context);
 /* The plan that the context was loaded with. */
 ENGINE_API const struct engine_plan *engine_context_plan(const struct engine_context *context);
 
-/* Changes the scales [n_scales] of the context's adapters, in the order in which they were given; 0 turns one
- * off. If one changes, all sequences are emptied, because what was computed before cannot be continued; blocks
- * computed with these scales before are found again (engine_sequence_reuse). With a queue, call it only while
- * the queue has no requests. ENGINE_ERROR_ARGUMENT: the number is wrong, or a scale is not finite; nothing has
- * changed. */
+/* Sets the scales [n_scales] of the context's adapters, in the order of engine_context_options.adapters; 0
+ * turns an adapter off. If a scale changes, all sequences are emptied, because text computed with other
+ * scales cannot be continued; blocks computed earlier with the same scales are found again
+ * (engine_sequence_reuse). With a queue, call this only while the queue has no requests.
+ * ENGINE_ERROR_ARGUMENT: n_scales is wrong, or a scale is not finite; nothing has changed. */
 ENGINE_API int engine_context_set_adapter_scales(struct engine_context *context, const float *scales,
                                                  size_t n_scales);
-/* The adapter with this number, and its scale; NULL past the last. */
+/* Adapter number `index` of the context, and its scale; NULL past the last. */
 ENGINE_API const struct engine_adapter *engine_context_adapter(const struct engine_context *context,
                                                                size_t index, float *scale);
 
@@ -632,10 +653,9 @@ struct engine_context_info {
     uint32_t cache_block; /* positions in a block; sequences grow by blocks */
     uint32_t n_embd;      /* numbers of a hidden state */
     uint32_t is_encoder;  /* not 0: the model reads whole texts, and gives states instead of logits */
-    /* Not 0: the model has an encoder and a decoder (T5): sequences need source texts, see engine_encode. The
-     * decoder's text begins with start_token; otherwise that is -1. */
+    /* Not 0: the model has an encoder and a decoder (T5), so sequences need source texts (engine_encode). */
     uint32_t has_source;
-    int32_t start_token;
+    int32_t start_token; /* with has_source: the token that begins the decoder's text; else -1 */
 };
 ENGINE_API int engine_context_get_info(const struct engine_context *context,
                                        struct engine_context_info *info);
@@ -649,52 +669,59 @@ struct engine_batch {
     const int32_t *positions; /* [n_tokens]; NULL: each sequence continues where it ended */
     const int32_t *sequences; /* [n_tokens], 0 … n_sequences-1; NULL: all 0 */
     const uint8_t *wanted;    /* [n_tokens], not 0 where logits are wanted; NULL: the last token only */
-    /* Receives the state after the final norm for each token, [n_tokens, n_embd], the latter varying fastest; NULL:
-     * not wanted. After a failure its contents are undefined. */
+    /* Receives each token's hidden state after the final norm, [n_tokens, n_embd], n_embd varying fastest;
+     * NULL: not wanted. After a failure the contents are undefined. */
     float *states;
-    /* [n_tokens] rows of the model's table of token types, for models that have one (BERT): in a pair of texts 1
-     * for the second. NULL: all 0. */
+    /* [n_tokens] rows of the model's table of token types, for models that have one (BERT): 1 for the second
+     * of two texts, else 0. NULL: all 0. */
     const int32_t *token_types;
 };
-/* Runs the batch. An encoder reads each sequence of the batch as one whole text, whose tokens follow each other, and
- * keeps nothing of it: sequences are empty before and after. It gives states and no logits.
+/* Runs the batch. `logits` receives one row of n_vocab float32 values for each wanted token, in the order of
+ * the tokens; NULL: no logits are wanted.
  *
- * `logits` receives one row of n_vocab float32 values for each wanted token, in the order of
- * the tokens; NULL: no logits are wanted. ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of
- * range, or the context is full; nothing has run. ENGINE_ERROR_MEMORY with nothing run: the cache has no room
- * for the whole batch (see engine_cache_free). After any other failure, sequences are as long as before or
- * shorter; engine_sequence_length returns their lengths. */
+ * An encoder reads each sequence of the batch as one whole text, whose tokens must be adjacent, and forgets
+ * it: sequences are empty before and after. It gives states and no logits.
+ *
+ * ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of range, or the context is full; nothing has
+ * run. ENGINE_ERROR_MEMORY: the cache has no room for the whole batch (see engine_cache_free), so nothing has
+ * run, or a device ran out of memory. After a failure in which something has run, sequences are as long as
+ * before or shorter; engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
 
-/* Gives sequences their source texts (engine_context_info.has_source): the encoder reads each sequence of the batch as
- * one whole text, whose tokens follow each other, and what the decoder attends to is kept until the sequence gets
- * another source. The sequence's own positions are removed. Of the batch, only tokens and sequences are read. A copy
- * of a sequence has its source. ENGINE_ERROR_UNSUPPORTED: the model takes no source texts; ENGINE_ERROR_ARGUMENT: a
- * token or a sequence is out of range, or a text longer than the context. After other failures, sequences may have
- * lost their sources. */
+/* Gives sequences their source texts, for models with an encoder and a decoder
+ * (engine_context_info.has_source). The encoder reads each sequence of the batch as one whole text, whose
+ * tokens must be adjacent; the decoder attends to it until the sequence gets another source. The sequence's
+ * own positions are removed. A copy of a sequence has the same source. Only `tokens` and `sequences` of the
+ * batch are read. ENGINE_ERROR_UNSUPPORTED: the model takes no source texts. ENGINE_ERROR_ARGUMENT: a token
+ * or a sequence is out of range, or a text is longer than the context. After any other failure, sequences may
+ * have lost their sources. */
 ENGINE_API int engine_encode(struct engine_context *context, const struct engine_batch *batch);
-/* The number of tokens of a sequence's source; 0: it has none. */
+/* The number of tokens of a sequence's source text; 0: it has none. */
 ENGINE_API uint32_t engine_sequence_source_length(const struct engine_context *context, uint32_t sequence);
 
-/* Importance matrices: how much each column of a matrix's input matters, by the sum of its squares over a text. They make
- * engine_model_quantize lose less (engine_quantize_options.imatrix). The format is that of llama.cpp's llama-imatrix
- * (GGUF), which its llama-quantize reads. One thread at a time. */
+/* An importance matrix says how much each column of a matrix's input matters, as the sum of its squares over
+ * a text. It lets engine_model_quantize lose less (engine_quantize_options.imatrix). The file format is that
+ * of llama.cpp's llama-imatrix (GGUF), which llama-quantize reads. Use an object from one thread at a
+ * time. */
 ENGINE_API int engine_importance_create(struct engine_importance **importance);
 ENGINE_API void engine_importance_destroy(struct engine_importance *importance);
-/* Adds a value of ENGINE_WATCH_INPUTS, as `watched` gets it. Those of experts are counted for each by itself.
- * ENGINE_ERROR_DATA: a value is not finite, or sums of that name have another shape. */
+/* Adds a value of ENGINE_WATCH_INPUTS, as engine_context_options.watched receives it. Each expert's inputs
+ * are summed separately. ENGINE_ERROR_DATA: a number is not finite, or a matrix of that name was added with
+ * another shape. */
 ENGINE_API int engine_importance_add(struct engine_importance *importance,
                                      const struct engine_watched *value);
-/* Adds the sums of a file in that format. ENGINE_ERROR_DATA: it is none, or of another model. */
+/* Adds the sums of a file that llama-imatrix or engine_importance_write made. ENGINE_ERROR_DATA: it isn't
+ * one, or is from another model. */
 ENGINE_API int engine_importance_read(struct engine_importance *importance, const char *path);
 
 struct engine_importance_text {
     size_t struct_size;
-    const char *name;    /* of the text, for the file's metadata; NULL: none */
-    uint64_t n_chunks;   /* windows of it that were added, besides those of files */
+    const char *name;    /* the text's name, for the file's metadata; NULL: none */
+    uint64_t n_chunks;   /* windows of the text that were added, not counting those of files */
     uint32_t chunk_size; /* tokens of a window */
 };
-/* Hands out a file, in one piece; a result of `write` other than 0 is returned. ENGINE_ERROR_ARGUMENT: nothing was added. */
+/* Calls `write` once with the whole file, and returns its result if that isn't 0. ENGINE_ERROR_ARGUMENT:
+ * nothing was added. */
 ENGINE_API int engine_importance_write(const struct engine_importance *importance,
                                        const struct engine_importance_text *text,
                                        int (*write)(void *user, const void *data, size_t size), void *user);
@@ -702,7 +729,7 @@ ENGINE_API int engine_importance_write(const struct engine_importance *importanc
 struct engine_importance_info {
     size_t struct_size;
     uint64_t n_matrices;
-    uint64_t n_unused; /* experts of these matrices that no token has used */
+    uint64_t n_unused; /* experts that no token has used */
 };
 ENGINE_API int engine_importance_get_info(const struct engine_importance *importance,
                                           struct engine_importance_info *info);
@@ -722,41 +749,42 @@ ENGINE_API uint32_t engine_cache_free(const struct engine_context *context);
 ENGINE_API int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position);
 /* The number of positions of a sequence in the cache. */
 ENGINE_API uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence);
-/* Copies tokens first … first + count - 1 of a sequence. ENGINE_ERROR_ARGUMENT: it has fewer. */
+/* Copies tokens first … first + count - 1 of a sequence. ENGINE_ERROR_ARGUMENT: the sequence is shorter. */
 ENGINE_API int engine_sequence_tokens(const struct engine_context *context, uint32_t sequence, uint32_t first,
                                       uint32_t count, int32_t *tokens);
 /* Replaces the contents of sequence `to` with the first n_positions of sequence `from` (all if it has fewer).
  * The two share blocks, so this takes no memory and computes nothing. If layers with a window no longer have
- * what is needed to continue from there, `to` is shortened as in engine_sequence_truncate. */
+ * the positions needed to continue from there, `to` is shortened as in engine_sequence_truncate. */
 ENGINE_API int engine_sequence_copy(struct engine_context *context, uint32_t from, uint32_t to,
                                     uint32_t n_positions);
 /* Prepares a sequence for a text: keeps or takes over as much of the text's prefix as is still in the cache,
- * so that only the rest has to run. That is either the matching prefix already in the sequence, or whole
- * blocks that any sequence uses or used. Everything else is removed from the sequence. *n_found receives the
- * sequence's new length, at most n_tokens - 1: the last token must run to give logits. Layers with a window
- * keep less, so a prefix is found only as far as they can still continue from it: those of recent texts. */
+ * so that only the rest has to run. The prefix is found in the sequence itself, or as whole blocks that any
+ * sequence uses or used. Everything else is removed from the sequence. *n_found receives the sequence's new
+ * length, at most n_tokens - 1, because the last token must run to give logits. Layers with a window keep
+ * less, so in models that have some, only prefixes of recent texts are found. */
 ENGINE_API int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
                                      size_t n_tokens, uint32_t *n_found);
-/* Writes a sequence, its tokens and its part of the cache, as a file, from the first byte to the last.
- * `write` returns 0 to continue; any other value is an error and is returned. */
+/* Writes a file with a sequence's tokens and its part of the cache, from the first byte to the last. `write`
+ * returns 0 to continue; any other value ends the call, which returns it. */
 ENGINE_API int engine_sequence_save(struct engine_context *context, uint32_t sequence,
                                     int (*write)(void *user, const void *data, size_t size), void *user);
 /* Replaces a sequence with a saved one. The model and the cache type must be those it was saved with; the
  * devices and the placement may differ. ENGINE_ERROR_NOT_FOUND: there is no such file. ENGINE_ERROR_DATA: the
- * file is damaged, truncated, from another model, other adapters or another cache type, longer than the context,
- * or not a saved sequence. ENGINE_ERROR_UNSUPPORTED: it has another version of the format. ENGINE_ERROR_MEMORY:
- * the cache has no room. After a failure, the sequence is empty or unchanged. */
+ * file is damaged, truncated, from another model, other adapters or another cache type, longer than the
+ * context, or not a saved sequence. ENGINE_ERROR_UNSUPPORTED: it has another version of the format.
+ * ENGINE_ERROR_MEMORY: the cache has no room. After a failure, the sequence is empty or unchanged. */
 ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t sequence, const char *path);
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */
 
-/* Adds to the logit of a token; -INFINITY: the token is never chosen. */
+/* A number to add to a token's logit; -INFINITY: the token is never sampled. */
 struct engine_logit_bias {
     int32_t token;
     float bias;
 };
 
-/* A chain of steps, described in docs/sampling.md, and a draw from what they leave. Names are llama.cpp's. */
+/* A chain of steps, described in docs/sampling.md, and a draw from the tokens they leave. Names are
+ * llama.cpp's. */
 struct engine_sampler_options {
     size_t struct_size;
     uint32_t penalty_last_n; /* recent tokens that the penalties consider; 0: penalties off */
@@ -773,16 +801,16 @@ struct engine_sampler_options {
      * "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". The logit bias always comes
      * first. */
     const char *samplers;
-    const struct engine_logit_bias *logit_bias; /* [n_logit_bias]; several for a token add up */
+    const struct engine_logit_bias *logit_bias; /* [n_logit_bias]; several for one token add up */
     size_t n_logit_bias;
-    /* Dynamic temperature: temperature - range to temperature + range, with the entropy. 0: off */
+    /* Dynamic temperature: from temperature - range to temperature + range, by the entropy. 0: off */
     float dynatemp_range;
     float dynatemp_exponent; /* usually 1 */
     float top_n_sigma;       /* 0 or less: off */
     float xtc_probability;   /* 0: off */
     float xtc_threshold;     /* usually 0.1; above 0.5: off */
-    /* 1 or 2: Mirostat of that version takes the place of all steps except the logit bias and the
-     * temperature. 0: off */
+    /* 1 or 2: this version of Mirostat replaces all steps except the logit bias and the temperature. 0:
+     * off */
     uint32_t mirostat;
     float mirostat_tau;          /* usually 5 */
     float mirostat_eta;          /* usually 0.1 */
@@ -798,21 +826,21 @@ struct engine_sampler_options {
     const struct engine_string *ban;
     size_t n_ban;
 };
-/* Banned texts, and DRY unless dry_breakers is not NULL and n_dry_breakers is 0, need a vocabulary:
- * ENGINE_ERROR_ARGUMENT; use engine_sampler_create_for. */
+/* Creates a sampler without a vocabulary. ENGINE_ERROR_ARGUMENT: an option is out of range or needs a
+ * vocabulary, as banned texts do, and DRY unless dry_breakers is not NULL and n_dry_breakers is 0. */
 ENGINE_API int engine_sampler_create(const struct engine_sampler_options *options, uint32_t n_vocab,
                                      struct engine_sampler **sampler);
-/* The same for the tokens of a model, which must outlive the sampler. */
+/* Creates a sampler for a model's vocabulary. The model must outlive the sampler. */
 ENGINE_API int engine_sampler_create_for(struct engine_model *model,
                                          const struct engine_sampler_options *options, uint32_t n_vocab,
                                          struct engine_sampler **sampler);
 ENGINE_API void engine_sampler_destroy(struct engine_sampler *sampler);
-/* Samples a token from logits [n_vocab], which it may overwrite. The same options, seed and logits give the
- * same tokens on every machine. Logits that are not finite count as -infinity; if none is finite, it returns
- * ENGINE_ERROR_DATA. */
+/* Samples a token from logits [n_vocab], which the call may overwrite. The same options, seed and logits give
+ * the same tokens on every machine. Logits that are not finite count as -infinity. ENGINE_ERROR_DATA: none is
+ * finite. */
 ENGINE_API int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token);
-/* The probabilities [n_vocab] with which engine_sample would draw each token from these logits, which it may
- * overwrite. Changes nothing in the sampler. Errors as there. */
+/* The probabilities [n_vocab] with which engine_sample would draw each token from logits [n_vocab], which the
+ * call may overwrite. Changes nothing in the sampler. ENGINE_ERROR_DATA: no logit is finite. */
 ENGINE_API int engine_sampler_probabilities(struct engine_sampler *sampler, float *logits,
                                             float *probabilities);
 /* Records a token that is now part of the text (sampled or from the prompt), for penalties and DRY. */
@@ -820,19 +848,19 @@ ENGINE_API void engine_sampler_accept(struct engine_sampler *sampler, int32_t to
 
 /* ---- Grammars --------------------------------------------------------------------------------------
  *
- * A grammar says which texts may be written; docs/grammars.md describes them. A request of the queue takes one
- * (struct engine_request). For other loops there are matches: before engine_sample, engine_match_apply; after
- * it, engine_match_accept. */
+ * A grammar says which texts may be written; docs/grammars.md describes grammars and schemas. A request of
+ * the queue takes one (engine_request.grammar). A program with a loop of its own uses a match: it calls
+ * engine_match_apply before engine_sample, and engine_match_accept after it. */
 
 enum engine_grammar_kind {
     ENGINE_GRAMMAR_GBNF = 1,        /* llama.cpp's grammars, with schemas as items: docs/grammars.md */
-    ENGINE_GRAMMAR_JSON_SCHEMA = 2, /* JSON that a schema describes */
+    ENGINE_GRAMMAR_JSON_SCHEMA = 2, /* JSON that follows a schema */
     ENGINE_GRAMMAR_JSON_OBJECT = 3  /* any JSON object; the text may be NULL */
 };
-/* Reads a grammar for the vocabulary of a model, which must outlive it. ENGINE_ERROR_DATA: the text is wrong,
- * or no text would fit; ENGINE_ERROR_UNSUPPORTED: it asks for something that is not supported. The message says
- * where. [thread-safe] once engine_model_tokenizer has returned ENGINE_OK. Any number of requests and matches
- * may use a grammar, in any threads. */
+/* Reads a grammar of `length` bytes for the vocabulary of a model, which must outlive it. Any number of
+ * requests and matches may use a grammar, in any threads. ENGINE_ERROR_DATA: the grammar has a mistake, or no
+ * text can satisfy it. ENGINE_ERROR_UNSUPPORTED: it asks for something that is not supported. The message
+ * says where. [thread-safe] once engine_model_tokenizer has returned ENGINE_OK. */
 ENGINE_API int engine_grammar_create(struct engine_model *model, enum engine_grammar_kind kind,
                                      const char *text, size_t length, struct engine_grammar **grammar);
 struct engine_grammar_options {
@@ -840,17 +868,18 @@ struct engine_grammar_options {
     enum engine_grammar_kind kind;
     const char *text; /* [length] */
     size_t length;
-    /* Asked every few milliseconds, in the caller's thread, whether the grammar is no longer wanted: other than 0, the call
-     * ends with ENGINE_ERROR. NULL: it always is wanted. */
+    /* Called every few milliseconds in the caller's thread; any value other than 0 ends
+     * engine_grammar_create_with with ENGINE_ERROR. NULL: not called. */
     int (*gives_up)(void *user);
     void *user;
 };
-/* The same for texts of strangers, whose reading may have to be broken off. It ends by itself too, with
- * ENGINE_ERROR_UNSUPPORTED, after so many steps as take about a second. */
+/* As engine_grammar_create, for untrusted grammars, whose reading may have to be interrupted. It also ends by
+ * itself, with ENGINE_ERROR_UNSUPPORTED, after a number of steps that take about a second. */
 ENGINE_API int engine_grammar_create_with(struct engine_model *model,
                                           const struct engine_grammar_options *options,
                                           struct engine_grammar **grammar);
-/* Requests and matches that use it are not affected. NULL is allowed. [thread-safe] */
+/* Gives up the caller's reference. Requests and matches that use the grammar are not affected. NULL is
+ * allowed. [thread-safe] */
 ENGINE_API void engine_grammar_destroy(struct engine_grammar *grammar);
 
 enum engine_match_state {
@@ -858,17 +887,17 @@ enum engine_match_state {
     ENGINE_MATCH_COMPLETE = 2,   /* the text may end here */
     ENGINE_MATCH_FINAL = 3       /* the text must end here */
 };
-/* A text under a grammar, still empty. `begins_text`: not 0 if it has no prompt, or a prompt without text, so
- * that its first token may lose a space. */
+/* Creates a match, which follows a text under a grammar, at first empty. `begins_text`: not 0 if the text has
+ * no prompt, or a prompt without text, so that its first token may lose a space. */
 ENGINE_API int engine_match_create(struct engine_grammar *grammar, int begins_text,
                                    struct engine_match **match);
-/* A match of its own that stands where another one stands, for a text that goes on in two ways. */
+/* Creates a match in the state of another one, for a text that continues in two ways. */
 ENGINE_API int engine_match_copy(const struct engine_match *match, struct engine_match **copy);
 ENGINE_API void engine_match_destroy(struct engine_match *match);
-/* Sets the logits [n_vocab] of tokens that cannot follow to -infinity. ENGINE_ERROR_DATA: none of the others is
- * finite. */
+/* Sets the logits [n_vocab] of tokens that would break the grammar to -infinity. ENGINE_ERROR_DATA: no finite
+ * logit is left. */
 ENGINE_API int engine_match_apply(struct engine_match *match, float *logits, uint32_t n_vocab);
-/* Adds a token to the text. ENGINE_ERROR_DATA: it cannot follow. */
+/* Adds a token to the text. ENGINE_ERROR_DATA: the token would break the grammar. */
 ENGINE_API int engine_match_accept(struct engine_match *match, int32_t token);
 ENGINE_API enum engine_match_state engine_match_get_state(struct engine_match *match);
 
@@ -882,44 +911,46 @@ ENGINE_API enum engine_match_state engine_match_get_state(struct engine_match *m
  * ENGINE_DEVICE_BATCH_INVARIANT; otherwise only within rounding, which can occasionally change a token.
  *
  * Threads. One thread runs the queue (engine_queue_run). Functions marked [thread-safe] may be called by any
- * thread at any time until engine_queue_destroy, including from callbacks; the others must not be called from
- * callbacks. The thread that runs the queue calls the callbacks, and holds no lock meanwhile. Until a
- * callback returns, no request makes progress. */
+ * thread at any time until engine_queue_destroy, including from callbacks; the other functions of the queue
+ * must not be called from callbacks. The thread that runs the queue calls the callbacks, without holding a
+ * lock. No request makes progress until a callback returns. */
 
 struct engine_queue_options {
     size_t struct_size;
     uint32_t n_waiting; /* requests that may wait their turn before ENGINE_ERROR_BUSY; 0: 1024 */
-    /* Prompt tokens in a step while other requests decode. 0: as many as keep a step below a quarter of a
-     * second, but at least 16. */
+    /* Prompt tokens in a step while other requests decode; 0: at least 16, and more as long as a step takes
+     * less than a quarter of a second. */
     uint32_t n_chunk;
-    /* Speculation. Tokens are guessed and then checked together in one step where that is faster than one
-     * after the other. How many are guessed follows from how often guesses came true and from how long
-     * steps take; where guesses fail, little time is lost. Texts are the same, at any temperature,
-     * wherever results do not depend on the batch (ENGINE_DEVICE_BATCH_INVARIANT). */
-    uint32_t lookup; /* not 0: guesses what followed when a request's last tokens came before */
-    /* The least and the most tokens that are guessed for a request in a step; 0: 1 and 15, which is the
-     * limit. If both are equal and not 0, so many are guessed whether or not it pays, for measurements. */
+    /* Speculation, with `lookup` or `draft`: tokens are guessed and then checked together in one step where
+     * that is faster than computing one after the other. How many are guessed follows from how often guesses
+     * came true and how long steps take; where guesses fail, little time is lost. The texts do not change, at
+     * any temperature, on devices whose results do not depend on the batch
+     * (ENGINE_DEVICE_BATCH_INVARIANT). */
+    /* Not 0: guesses the tokens that followed an earlier occurrence of the text's last ones. */
+    uint32_t lookup;
+    /* The least and the most tokens to guess for a request in a step; 0: 1 and 15, which is the limit. If
+     * both are equal and not 0, that many are guessed whether or not it pays, for measurements. */
     uint32_t n_guess_least, n_guess_most;
-    /* Guesses by a smaller model with the same vocabulary, on any device; NULL: none. It has as many
-     * sequences as the queue's context, empty ones, and is the queue's as well. */
+    /* A context of a smaller model with the same vocabulary, on any device, that makes guesses; NULL: none.
+     * It must have as many sequences as the queue's context, all empty, and belongs to the queue as well. */
     struct engine_context *draft;
 };
-/* `options` may be NULL. Sequences of the context that are not empty are kept ones (ENGINE_REQUEST_KEEP).
- * Until the queue is destroyed, the context belongs to it: nothing else may decode with the context or change
- * its sequences. */
+/* Creates a queue for a context, which belongs to it until the queue is destroyed: nothing else may decode
+ * with the context or change its sequences. Sequences that are not empty count as kept (ENGINE_REQUEST_KEEP).
+ * `options` may be NULL. */
 ENGINE_API int engine_queue_create(struct engine_context *context, const struct engine_queue_options *options,
                                    struct engine_queue **queue);
-/* No other thread may still be using the queue. Remaining requests get their last event
+/* Destroys a queue that no other thread uses any more. Remaining requests get their last event
  * (ENGINE_DONE_CANCELLED) during the call. NULL is allowed. */
 ENGINE_API void engine_queue_destroy(struct engine_queue *queue);
 
 enum engine_event_kind {
     ENGINE_EVENT_PROMPT = 1, /* a piece of the prompt has been read; only with ENGINE_REQUEST_PROGRESS */
-    ENGINE_EVENT_TOKEN = 2,  /* a token, and the text that is now certain */
+    ENGINE_EVENT_TOKEN = 2,  /* a token was generated, with the text that is now certain */
     ENGINE_EVENT_DONE = 3,   /* the last event of each request, with the rest of its text */
     ENGINE_EVENT_BEAMS = 4,  /* the beams have grown by a token; only with ENGINE_REQUEST_PROGRESS */
-    /* A token of the prompt and its probability, in order; only with engine_request.n_score. All of them come
-     * before the first TOKEN. */
+    /* A token of the prompt with its probability; only with engine_request.n_score. These events come in the
+     * order of the prompt, before the first ENGINE_EVENT_TOKEN. */
     ENGINE_EVENT_SCORE = 5
 };
 
@@ -927,7 +958,7 @@ enum engine_done_reason {
     ENGINE_DONE_END = 1,   /* the model ended its text */
     ENGINE_DONE_LIMIT = 2, /* max_tokens have been generated */
     ENGINE_DONE_STOP = 3,  /* a stop text or a stop token was generated */
-    /* The sequence fills the context, or needs more cache than putting back other requests can free. */
+    /* The context is full, or the sequence needs more cache than the other requests can give up. */
     ENGINE_DONE_CONTEXT = 4,
     ENGINE_DONE_CANCELLED = 5, /* by engine_queue_cancel, engine_queue_stop or engine_queue_destroy */
     ENGINE_DONE_FAILED = 6     /* `status` and `message` say why */
@@ -940,11 +971,11 @@ struct engine_token_logprob {
 
 /* A text found by beam search. */
 struct engine_beam {
-    const int32_t *tokens; /* [n_tokens] without the one that ended the text */
+    const int32_t *tokens; /* [n_tokens] without the token that ended the text */
     size_t n_tokens;
     struct engine_string text; /* empty with ENGINE_REQUEST_NO_TEXT */
-    double logprob;            /* the sum of its tokens' log-probabilities, the one that ended it included */
-    double score;              /* logprob / number of those tokens ^ length_penalty */
+    double logprob;            /* the sum of the tokens' log-probabilities, including the one that ended it */
+    double score;              /* logprob / n ^ length_penalty, n the number of tokens in that sum */
     uint32_t reason;           /* enum engine_done_reason */
 };
 
@@ -952,124 +983,130 @@ struct engine_event {
     size_t struct_size; /* as libengine knows it */
     uint64_t request;
     uint32_t kind; /* enum engine_event_kind */
-    int32_t token; /* TOKEN, SCORE; else -1 */
-    void *user;    /* the request's */
+    int32_t token; /* TOKEN, SCORE: the token; else -1 */
+    void *user;    /* engine_request.user */
     /* TOKEN, DONE: whole UTF-8 characters, as far as the model's output is UTF-8. Text that may be the
      * beginning of a stop text is held back until that is decided; the stop text itself is never sent. */
     struct engine_string text;
-    /* So far: prompt tokens in the cache, how many of those an earlier request left there, and tokens
+    /* So far: prompt tokens in the cache, how many of these an earlier request left there, and tokens
      * generated. */
     uint32_t n_prompt, n_reused, n_generated;
-    uint32_t n_guessed, n_accepted; /* tokens that were guessed so far, and those of them that came true */
-    /* DONE */
-    uint32_t reason;     /* enum engine_done_reason */
-    int32_t stop;        /* index of the stop text that was generated; -1: none */
-    int status;          /* FAILED: enum engine_status */
-    const char *message; /* FAILED: one line; else "" */
-    /* Seconds: waiting for its turn, then reading the prompt, then generating. The time to the first token is
-     * wait_seconds + prompt_seconds. Time that the request spends put back counts towards the phase that was
-     * interrupted. */
+    uint32_t n_guessed, n_accepted; /* tokens guessed so far, and guesses that came true */
+    uint32_t reason;                /* DONE: enum engine_done_reason */
+    int32_t stop;                   /* DONE: index of the stop text that was generated; -1: none */
+    int status;                     /* DONE with reason FAILED: enum engine_status */
+    const char *message;            /* DONE with reason FAILED: one line; else "" */
+    /* Seconds so far that the request waited for its turn, read its prompt, and generated. The time to the
+     * first token is wait_seconds + prompt_seconds. Time after the request gave up its place counts towards
+     * the phase that was interrupted. */
     double wait_seconds, prompt_seconds, text_seconds;
     int32_t sequence; /* DONE: the sequence of the context that is kept (ENGINE_REQUEST_KEEP); else -1 */
     /* DONE: not 0 if the request has a grammar and its text ended before the grammar allowed it. */
     uint32_t incomplete;
-    /* SCORE, and TOKEN of a request with n_logprobs: the natural logarithm of the token's probability after
-     * those before it, -INFINITY if that is 0, and with n_logprobs the most likely tokens in order, before any
-     * sampler, ban or bias. */
+    /* SCORE, and TOKEN of a request with n_logprobs: the natural logarithm of the token's probability given
+     * the tokens before it, before any sampler, ban or bias; -INFINITY if the probability is 0. */
     float logprob;
+    /* With n_logprobs: the n_top most likely tokens, in order, by the same probabilities as `logprob`. */
     uint32_t n_top;
     const struct engine_token_logprob *top; /* [n_top] */
-    /* DONE of a request with n_beams, unless it failed: the texts found, the best first. The event's text, reason and
-     * n_generated are those of the best. Fewer than the request's n_beams if it was cut short or the vocabulary has no
-     * more. */
+    /* DONE of a request with n_beams, unless it failed: the texts found, the best first. The event's text,
+     * reason and n_generated are those of the best. There are fewer than the request's n_beams if the request
+     * was cut short or the vocabulary is too small. */
     uint32_t n_beams;
     const struct engine_beam *beams; /* [n_beams] */
-    /* DONE of a request with `pooling`, if its reason is LIMIT; else NULL. */
-    const float *embedding; /* [n_rows, n_embd] */
+    /* DONE of a request with `pooling`, if its reason is LIMIT: [n_rows, n_embd]; else NULL. */
+    const float *embedding;
     uint32_t n_embd;
-    uint32_t n_rows; /* of `embedding`: 1, or n_prompt */
+    uint32_t n_rows; /* rows of `embedding`: 1, or n_prompt */
 };
 
 enum engine_request_flags {
-    ENGINE_REQUEST_PROGRESS = 1,   /* send ENGINE_EVENT_PROMPT */
-    ENGINE_REQUEST_IGNORE_END = 2, /* tokens that end the text are never chosen */
+    ENGINE_REQUEST_PROGRESS = 1,   /* send ENGINE_EVENT_PROMPT and ENGINE_EVENT_BEAMS */
+    ENGINE_REQUEST_IGNORE_END = 2, /* tokens that end the text are never sampled */
     ENGINE_REQUEST_NO_TEXT = 4,    /* tokens only: no text, no stop texts; needs no tokenizer */
     ENGINE_REQUEST_SPECIAL = 8,    /* control tokens appear in the text as spelled */
     ENGINE_REQUEST_NO_TOKENS = 16, /* only read the prompt into the cache; ends with ENGINE_DONE_LIMIT */
-    /* When the request ends, other than by a failure, its sequence keeps what has been computed: the prompt
-     * and the text, usually without the last token. A later request goes on with it if its prompt begins with
-     * all of these tokens, and computes only the rest; one that begins with fewer of them shares these. So a
-     * turn of a conversation is a request with this flag and the whole conversation so far as its prompt.
-     * Kept sequences give way, the oldest first, to requests that need a sequence or blocks. Correctness never
-     * depends on one. While the queue does not run, a kept sequence can be read (engine_sequence_length,
-     * engine_sequence_tokens, engine_sequence_save); engine_queue_destroy leaves it in the context. */
+    /* When the request ends without a failure, its sequence is kept with everything that has been computed:
+     * the prompt and the text, usually without the last token. A later request whose prompt begins with all
+     * of these tokens continues the sequence and computes only the rest; one that begins with some of them
+     * shares those. So a turn of a conversation is a request with this flag and the whole conversation so far
+     * as its prompt. Kept sequences give way, the oldest first, to requests that need a sequence or blocks;
+     * results never depend on one. While the queue does not run, a kept sequence can be read
+     * (engine_sequence_length, engine_sequence_tokens, engine_sequence_save); engine_queue_destroy leaves it
+     * in the context. */
     ENGINE_REQUEST_KEEP = 32
 };
 
-/* When beam search stops, once it has found as many texts as it has beams. Names are those of transformers' values. */
+/* When beam search stops, once it has found as many texts as it has beams. The names are transformers'. */
 enum engine_early_stopping {
-    ENGINE_EARLY_STOPPING_FALSE = 0, /* when the best beam, as long as it is now, would not be among them */
-    ENGINE_EARLY_STOPPING_TRUE = 1,  /* at once */
-    /* when it could not become one of them: as FALSE, but with a length_penalty above 0 the beam counts as if it were
-     * as long as may be */
+    /* When the best live beam, at its present length, scores no better than the worst text found. */
+    ENGINE_EARLY_STOPPING_FALSE = 0,
+    ENGINE_EARLY_STOPPING_TRUE = 1, /* at once */
+    /* When no live beam can still become better than the worst text found: as ENGINE_EARLY_STOPPING_FALSE,
+     * but with a length_penalty above 0 the beam is scored as if it had the greatest possible length. */
     ENGINE_EARLY_STOPPING_NEVER = 2
 };
 
-/* What an embedding is made of: the states after the final norm of a prompt's tokens. Numbers are those of GGUF's key
- * pooling_type. */
+/* How the states of a prompt's tokens, after the final norm, become an embedding. The numbers are those of
+ * GGUF's key pooling_type, except ENGINE_POOLING_TOKENS. */
 enum engine_pooling {
-    ENGINE_POOLING_MEAN = 1,  /* their mean */
-    ENGINE_POOLING_FIRST = 2, /* the first one ("cls") */
-    ENGINE_POOLING_LAST = 3,  /* the last one */
-    /* the scores of the model's classification head, made of one of these: [n_labels], before any softmax */
+    ENGINE_POOLING_MEAN = 1,  /* the mean of all states */
+    ENGINE_POOLING_FIRST = 2, /* the first token's state ("cls") */
+    ENGINE_POOLING_LAST = 3,  /* the last token's state */
+    /* The scores that the model's classification head gives a pooled state: [n_labels], before any
+     * softmax. */
     ENGINE_POOLING_RANK = 4,
-    ENGINE_POOLING_TOKENS = 5 /* all of them: [n_tokens, n_embd]. No number of GGUF's */
+    ENGINE_POOLING_TOKENS = 5 /* all states: [n_tokens, n_embd] */
 };
 
 struct engine_request {
     size_t struct_size;
-    /* [n_tokens], at least one: the prompt; copied. Of a model with an encoder and a decoder
+    /* The prompt: [n_tokens], at least one; copied. For a model with an encoder and a decoder
      * (engine_context_info.has_source) it is the source text, which the encoder reads; see decoder_tokens. */
     const int32_t *tokens;
     size_t n_tokens;
     const struct engine_sampler_options *sampler; /* NULL: temperature 0 */
     uint32_t max_tokens;                          /* 0: until the text ends or the context is full */
     uint32_t flags;                               /* bits of enum engine_request_flags */
-    int32_t priority;                             /* higher ones go first */
+    int32_t priority;                             /* requests with higher numbers go first */
     const struct engine_string *stop;             /* [n_stop] texts, none empty; copied */
     size_t n_stop;
-    /* [n_stop_tokens]; copied. Such a token ends the text and is not part of it. */
+    /* [n_stop_tokens] tokens that end the text and are not part of it; copied. */
     const int32_t *stop_tokens;
     size_t n_stop_tokens;
-    /* Receives the request's events, each valid during the call. NULL: they are kept for
-     * engine_queue_poll. */
+    /* Receives the request's events, each valid during the call. NULL: events wait for engine_queue_poll. */
     void (*event)(void *user, const struct engine_event *event);
     void *user;
-    /* NULL: any text. The text ends as soon as nothing can follow. The request holds on to the grammar. */
+    /* The grammar that the text must follow; NULL: any text. The text ends as soon as no token can follow.
+     * The request keeps a reference to the grammar. */
     struct engine_grammar *grammar;
     uint32_t n_logprobs; /* likely tokens to report with each token, at most 1000; 0: no probabilities */
-    /* The last n_begun tokens of the prompt are the beginning of the text that the grammar describes; 0: the text
-     * begins after the prompt. */
+    /* The number of tokens at the end of the prompt that belong to the text that the grammar describes; 0:
+     * that text begins after the prompt. */
     uint32_t n_begun;
-    /* Beam search with so many beams, as transformers' generate does it; 0 or 1: off. There are no TOKEN events; the
-     * last event has the texts. Takes as many sequences of the context. Of the sampler's options only logit_bias may be
-     * set, and those that do nothing at temperature 0; no stop texts, n_logprobs, n_score, ENGINE_REQUEST_KEEP or
-     * ENGINE_REQUEST_NO_TOKENS. With a grammar, a beam that nothing can follow ends. */
+    /* The number of beams of a beam search, done as transformers' generate does it; 0 or 1: off. The request
+     * takes as many sequences of the context. It sends no ENGINE_EVENT_TOKEN; its last event has the texts.
+     * The only sampler options allowed are logit_bias and those without effect at temperature 0. Stop texts,
+     * n_logprobs, n_score, ENGINE_REQUEST_KEEP and ENGINE_REQUEST_NO_TOKENS are refused. With a grammar, a
+     * beam ends when no token can follow. */
     uint32_t n_beams;
-    float length_penalty;    /* -32 to 32; usually 1; above 0 favours long texts, below 0 short ones */
+    /* Of beam search: -32 to 32, usually 1; above 0 favours long texts, below 0 short. */
+    float length_penalty;
     uint32_t early_stopping; /* enum engine_early_stopping */
-    /* The last n_score tokens of the prompt are scored: each gets an ENGINE_EVENT_SCORE. Less than n_tokens,
-     * because nothing predicts the first token. Usually with ENGINE_REQUEST_NO_TOKENS. The softmax is over all
-     * n_vocab logits. 0: none */
+    /* The number of tokens at the end of the prompt to score, each with an ENGINE_EVENT_SCORE; 0: none. It
+     * must be less than n_tokens, because no token predicts the first one. The softmax is over all n_vocab
+     * logits. Usually combined with ENGINE_REQUEST_NO_TOKENS. */
     uint32_t n_score;
-    /* An embedding of the prompt instead of a text, an enum engine_pooling: the last event has it, with
-     * ENGINE_DONE_LIMIT. It is not normalised. The whole prompt is computed, whatever the cache has. Needs
-     * ENGINE_REQUEST_NO_TOKENS, and no beams, n_score or grammar. 0: none */
+    /* Asks for an embedding of the prompt instead of a text: an enum engine_pooling; 0: none. The last event
+     * has the embedding, not normalised, with ENGINE_DONE_LIMIT. The whole prompt is computed even if some of
+     * it is in the cache. Needs ENGINE_REQUEST_NO_TOKENS; beams, n_score and a grammar are refused. */
     uint32_t pooling;
-    /* [n_tokens], copied: as in struct engine_batch; with `pooling` only. NULL: all 0 */
+    /* With `pooling`: [n_tokens] token types as in struct engine_batch, copied. NULL: all 0. */
     const int32_t *token_types;
-    /* [n_decoder_tokens], copied: where the text of the decoder begins, only for a model that has an encoder too; n_begun
-     * counts these. 0: with start_token. Such a request has no n_score, pooling or ENGINE_REQUEST_KEEP. */
+    /* [n_decoder_tokens] the beginning of the decoder's text, for a model with an encoder and a decoder;
+     * copied. n_begun counts among these tokens. n_decoder_tokens 0: the text begins with
+     * engine_context_info.start_token. With such a model, n_score, pooling and ENGINE_REQUEST_KEEP are
+     * refused. */
     uint32_t n_decoder_tokens;
     const int32_t *decoder_tokens;
 };
@@ -1080,14 +1117,14 @@ struct engine_request {
  * is longer than the context or the cache. */
 ENGINE_API int engine_queue_submit(struct engine_queue *queue, const struct engine_request *request,
                                    uint64_t *id);
-/* [thread-safe] Ends a request: its last event comes within a step. ENGINE_ERROR_NOT_FOUND: it has ended
- * already. */
+/* [thread-safe] Ends a request: its last event comes within a step. ENGINE_ERROR_NOT_FOUND: the request has
+ * ended already. */
 ENGINE_API int engine_queue_cancel(struct engine_queue *queue, uint64_t id);
 
-/* [thread-safe] Takes the next event of a request that has no callback; id 0: of any such request. Waits at
- * most `milliseconds` (negative: without limit). *event is NULL if none came in time; otherwise, free it with
- * engine_event_free at any time. ENGINE_ERROR_NOT_FOUND: there is no such request, or its last event has been
- * taken; with id 0: no request has events left to take, and the queue is stopped. */
+/* [thread-safe] Takes the next event of request `id`, or with id 0 of any request, that has no callback.
+ * Waits at most `milliseconds` (negative: without limit). *event is NULL if none came in time; otherwise,
+ * free it with engine_event_free at any time. ENGINE_ERROR_NOT_FOUND: there is no such request, or its last
+ * event has been taken; with id 0: no request has events left to take, and the queue is stopped. */
 ENGINE_API int engine_queue_poll(struct engine_queue *queue, uint64_t id, int milliseconds,
                                  struct engine_event **event);
 ENGINE_API void engine_event_free(struct engine_event *event);
@@ -1096,42 +1133,43 @@ enum engine_queue_until {
     ENGINE_QUEUE_STOPPED = 1, /* until engine_queue_stop; waits when there are no requests */
     ENGINE_QUEUE_IDLE = 2,    /* until no request is left; for single-threaded programs */
     ENGINE_QUEUE_STEP = 3,    /* one step, if there is something to do */
-    ENGINE_QUEUE_DONE = 4     /* until a request is done, or none is left; it may be several */
+    ENGINE_QUEUE_DONE = 4     /* until one or several requests are done, or none is left */
 };
-/* Runs the queue, in one thread at a time. A step that fails ends the requests that were in it
- * (ENGINE_DONE_FAILED); the others continue. ENGINE_ERROR_ARGUMENT: the queue is running already. */
+/* Runs the queue, in one thread at a time. A step that fails ends the requests that it contains
+ * (ENGINE_DONE_FAILED); all other requests continue. ENGINE_ERROR_ARGUMENT: the queue is running already. */
 ENGINE_API int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until);
 
 /* [thread-safe] Stops the queue. It accepts no more requests, and engine_queue_run returns once the remaining
- * ones are done. With `drop` not 0, they are cancelled, and it returns within a step. */
+ * ones are done. If `drop` is not 0, these are cancelled, and engine_queue_run returns within a step. */
 ENGINE_API void engine_queue_stop(struct engine_queue *queue, int drop);
 
 struct engine_queue_info {
     size_t struct_size;
-    uint32_t n_waiting, n_running;   /* requests; those put back count as waiting */
-    uint32_t n_context, n_sequences; /* the context's */
+    uint32_t n_waiting, n_running;   /* requests; one that gave up its place counts as waiting */
+    uint32_t n_context, n_sequences; /* as in engine_context_info */
     uint64_t n_cache, n_cached;      /* positions of the cache, and those in use */
-    /* Since the queue was created. */
-    uint64_t n_requests, n_done;              /* submitted; ended, for whatever reason */
-    uint64_t n_steps, n_put_back;             /* n_put_back: how often a request gave up its place */
-    uint64_t n_prompt, n_reused, n_generated; /* tokens */
-    uint64_t n_guessed, n_accepted;           /* of requests that are done */
-    uint32_t n_kept;                          /* kept sequences; their positions are in use */
+    /* The following eight count from the queue's creation. */
+    uint64_t n_requests, n_done;              /* requests submitted; requests that ended, for any reason */
+    uint64_t n_steps, n_put_back;             /* steps; how often a request gave up its place */
+    uint64_t n_prompt, n_reused, n_generated; /* tokens, as in struct engine_event */
+    /* tokens guessed and guesses that came true, of ended requests. */
+    uint64_t n_guessed, n_accepted;
+    uint32_t n_kept;                          /* kept sequences, whose positions count as in use */
 };
-/* [thread-safe] */
+/* [thread-safe] What the queue has done and is doing. */
 ENGINE_API int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *info);
 
 /* ---- Replies ---------------------------------------------------------------------------------------
  *
- * Splits what a model writes in a conversation into content, reasoning and tool calls, as it comes. The text
- * must have control tokens as spelled (ENGINE_REQUEST_SPECIAL), because several families mark calls and
- * reasoning with them. */
+ * Splits a model's reply in a conversation into content, reasoning and tool calls, while it is being written.
+ * The text must contain control tokens as spelled (ENGINE_REQUEST_SPECIAL), because several families mark
+ * calls and reasoning with them. */
 
 enum engine_reply_format {
     ENGINE_REPLY_AUTO = 0,    /* the one in which the template writes calls */
     ENGINE_REPLY_PLAIN = 1,   /* no tool calls */
     ENGINE_REPLY_HERMES = 2,  /* <tool_call>{…}</tool_call>: Hermes, Qwen, Granite 4 */
-    ENGINE_REPLY_LLAMA3 = 3,  /* {"name": …, "parameters": …} is the reply; <|python_tag|> */
+    ENGINE_REPLY_LLAMA3 = 3,  /* the reply is {"name": …, "parameters": …}; or <|python_tag|> */
     ENGINE_REPLY_MISTRAL = 4, /* [TOOL_CALLS][{…}], [TOOL_CALLS]name[ARGS]{…} */
     ENGINE_REPLY_DEEPSEEK = 5, /* <｜tool▁calls▁begin｜>…<｜tool▁calls▁end｜>: DeepSeek V3, R1, V3.1 */
     ENGINE_REPLY_GPT_OSS = 6 /* channels: analysis, commentary, final */
@@ -1143,66 +1181,72 @@ enum engine_reply_part {
     ENGINE_REPLY_CALL = 3 /* a complete call or, with ENGINE_REPLY_CALLS_AS_WRITTEN, a piece of one */
 };
 
-/* Bits of a piece of a call. A complete one has the first two. */
+/* Bits of engine_reply_piece.flags. A call that comes in one piece has BEGINS and ENDS. */
 enum engine_reply_call_flag {
     ENGINE_REPLY_CALL_BEGINS = 1,
     ENGINE_REPLY_CALL_ENDS = 2,
-    ENGINE_REPLY_CALL_CUT = 4 /* with ENDS: before its arguments were complete */
+    ENGINE_REPLY_CALL_CUT = 4 /* together with ENDS: the call ended before its arguments were complete */
 };
 
-/* Bits of engine_reply_options. */
+/* Bits of engine_reply_options.flags. */
 enum engine_reply_flag {
-    /* Calls come in pieces, as they are written: first the name with what there is of the arguments, then more of them as the
-     * model writes them. A call that is cut, or whose JSON has a mistake, is a call all the same. This holds for
-     * tools that were offered, whose arguments are written as a JSON object after the name; other calls come whole. */
+    /* Calls come in pieces, as they are written: first the name with the arguments so far, then more of the
+     * arguments. A call that is cut, or whose JSON has a mistake, still counts as a call. This applies to
+     * calls of offered tools whose arguments are written as a JSON object after the name; other calls come
+     * whole. */
     ENGINE_REPLY_CALLS_AS_WRITTEN = 1
 };
 
 struct engine_reply_piece {
     size_t struct_size; /* as libengine knows it */
     uint32_t part;      /* enum engine_reply_part */
-    uint32_t call;      /* CALL: its number in the reply, from 0 */
-    /* CONTENT, REASONING: more of it. CALL: the arguments, a JSON object; or more of them, which may be empty. */
+    uint32_t call;      /* CALL: the call's number in the reply, from 0 */
+    /* CONTENT, REASONING: more text. CALL: the arguments, a JSON object, or the next piece of them, which may
+     * be empty. */
     struct engine_string text;
-    const char *name; /* CALL that begins: the function; else NULL */
-    const char *id;   /* CALL that begins: the id, if the model wrote one by then; else NULL */
-    uint32_t flags;   /* CALL: of enum engine_reply_call_flag */
+    const char *name; /* CALL with ENGINE_REPLY_CALL_BEGINS: the function; else NULL */
+    /* CALL with ENGINE_REPLY_CALL_BEGINS: the id, if the model has written one; else NULL. */
+    const char *id;
+    uint32_t flags;   /* CALL: bits of enum engine_reply_call_flag */
 };
 
 struct engine_reply_options {
     size_t struct_size;
     uint32_t format;           /* enum engine_reply_format */
-    const char *template_text; /* for AUTO; NULL: PLAIN */
-    /* The tools that the model was offered, as JSON: an array as OpenAI's API has it. NULL: no calls are
-     * looked for, and text that looks like one is content. */
+    const char *template_text; /* for ENGINE_REPLY_AUTO: the template; NULL: ENGINE_REPLY_PLAIN */
+    /* The tools that the model was offered, a JSON array as in OpenAI's API. NULL: the reply has no calls,
+     * and text that looks like one is content. */
     const char *tools;
-    /* The prompt as the template rendered it. Its end says whether the reply begins within the reasoning.
-     * {NULL, 0}: it begins outside. Not kept. See prompt_marks. */
+    /* The prompt as the template rendered it, whose end says whether the reply begins within the reasoning.
+     * {NULL, 0}: it begins outside. Read during engine_reply_create only. See prompt_marks. */
     struct engine_string prompt;
     /* Receives the pieces during engine_reply_add and engine_reply_end, each valid during the call. */
     void (*piece)(void *user, const struct engine_reply_piece *piece);
     void *user;
-    /* [prompt.length] engine_rendered_marks of the prompt: a mark of reasoning that a user wrote at its end opens
-     * nothing. NULL: the template wrote all of it. */
+    /* [prompt.length] engine_rendered_marks of the prompt, so that a mark of reasoning that a user wrote at
+     * its end is ignored. NULL: the template wrote the whole prompt. */
     const unsigned char *prompt_marks;
-    uint32_t flags; /* of enum engine_reply_flag */
+    uint32_t flags; /* bits of enum engine_reply_flag */
 };
-/* The format of a template's text, an enum engine_reply_format: what AUTO means, as engine_template_reply_format, which saves
- * the parsing. NULL, or a text that can't be parsed: PLAIN. */
+/* The format that ENGINE_REPLY_AUTO would find for a template's text, an enum engine_reply_format;
+ * ENGINE_REPLY_PLAIN for NULL and for a text that can't be parsed. engine_template_reply_format gives the
+ * same without parsing the text again. */
 ENGINE_API uint32_t engine_reply_format_of(const char *template_text);
-/* ENGINE_ERROR_ARGUMENT: an unknown format, no function, or tools that are not a JSON array. */
+/* Creates the reader of one reply. ENGINE_ERROR_ARGUMENT: the format is unknown, `piece` is NULL, or `tools`
+ * is not a JSON array. */
 ENGINE_API int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply);
 ENGINE_API void engine_reply_destroy(struct engine_reply *reply);
 /* Adds text. Text that may be the beginning of a mark or of a call is held back until that is decided. White
- * space around reasoning and calls belongs to neither the content nor the reasoning, but contents before and after a
- * call stay apart by what stands before the call or, if that is nothing, after it. */
+ * space around reasoning and calls belongs to neither the content nor the reasoning, except that contents
+ * before and after a call are separated by the white space before the call or, if there is none, after it. */
 ENGINE_API int engine_reply_add(struct engine_reply *reply, const char *text, size_t length);
-/* The model has not ended its text: a limit cut it. To be called before engine_reply_end, which then tells a call that is
- * cut from one that the model left so: a call whose arguments have not begun has none ("", not {}), a program may lack its
- * end, and with ENGINE_REPLY_CALLS_AS_WRITTEN what stands before the arguments of a call that is cut is dropped. */
+/* Says that a limit cut the reply before the model ended it. Call it before engine_reply_end, which then
+ * treats an unfinished call as cut rather than as left so by the model: a call whose arguments have not begun
+ * has none ("", not {}), a program may lack its end, and with ENGINE_REPLY_CALLS_AS_WRITTEN text before the
+ * arguments of a cut call is dropped. */
 ENGINE_API int engine_reply_cut(struct engine_reply *reply);
-/* The reply is complete. A call that is not, or that is not valid JSON, becomes content as it was written; but see
- * ENGINE_REPLY_CALLS_AS_WRITTEN. */
+/* Ends the reply. An unfinished call, or one that is not valid JSON, becomes content as it was written,
+ * unless ENGINE_REPLY_CALLS_AS_WRITTEN says otherwise. */
 ENGINE_API int engine_reply_end(struct engine_reply *reply);
 
 #ifdef __cplusplus
