@@ -95,7 +95,8 @@ enum engine_status {
     ENGINE_ERROR_DATA = 6,      /* a file, vocabulary or weight is malformed */
     ENGINE_ERROR_NOT_FOUND = 7, /* no such key */
     ENGINE_ERROR_BUSY = 8,      /* [1.1] cannot accept this now; see the function */
-    ENGINE_ERROR_GONE = 9 /* [1.4] the device was lost, and no new try in this process will find it again */
+    /* [1.4] The device was lost and can't be opened again in this process. */
+    ENGINE_ERROR_GONE = 9
 };
 
 /* --------------------------------------------------------------------------------------------------------
@@ -126,9 +127,9 @@ struct engine_host {
     /* [any] Returns the value of `key` in the section [`plugin`] of engine.conf; pass your own plugin's name.
      * NULL if it is not set. The text is valid until the plugin is unloaded.
      *
-     * The engine warns about settings that a plugin has not read. A plugin that calls this in its entry call
-     * should ask for all its settings there, because the warning then comes as soon as it is loaded; for
-     * other plugins, it comes when a device is open. */
+     * The engine warns about settings that a plugin has not read: right after loading if the plugin has asked
+     * for any setting in its entry call, otherwise when a device is open. A plugin that reads settings in its
+     * entry call should therefore read all of them there. */
     const char *(*setting)(const char *plugin, const char *key);
 
     /* [any] Returns the folder for files that plugins can recreate (compiled kernels), or NULL if there is
@@ -155,8 +156,9 @@ struct engine_plugin {
 
 /* [main] The one exported symbol, called once after loading and before anything else. It keeps `host` if it
  * needs the services, and returns the description. If the plugin cannot work at all (a driver library is
- * missing, say), it calls host->fail and returns NULL; if the status is ENGINE_ERROR_NOT_FOUND, only users who ask
- * see the reason, otherwise every run warns. It should return quickly: look for devices in device_count. */
+ * missing, say), it calls host->fail and returns NULL. With the status ENGINE_ERROR_NOT_FOUND, the reason is
+ * shown only to users who list plugins; with any other, every run warns. The call should return quickly: look
+ * for devices in device_count. */
 ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engine_host *host);
 #define ENGINE_ENTRY_SYMBOL "engine_plugin_entry"
 
@@ -271,7 +273,7 @@ enum engine_op {
 enum engine_activation {
     ENGINE_ACTIVATION_NONE = 0,
     ENGINE_ACTIVATION_SILU = 1, /* x / (1 + exp(-x)) */
-    /* [1.1] from here on */
+    /* 2 to 11 came with [1.1]. */
     ENGINE_ACTIVATION_GELU_ERF = 2,     /* x/2 * (1 + erf(x / sqrt(2))) */
     ENGINE_ACTIVATION_GELU_TANH = 3,    /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
     ENGINE_ACTIVATION_RELU = 4,         /* max(x, 0) */
@@ -332,10 +334,9 @@ struct engine_op_matmul {
     const struct engine_tensor *residual; /* F32 [rows, tokens], or NULL */
     uint32_t activation;                  /* enum engine_activation */
     float scale;                          /* 0 means 1 */
-    /* [1.1] */
-    /* I32 [n_used, tokens], each in 0 .. n-1, distinct within a token; or NULL */
+    /* [1.1] I32 [n_used, tokens], each in 0 .. n-1, distinct within a token; or NULL */
     const struct engine_tensor *experts;
-    const struct engine_tensor *mix; /* F32 [n_used, tokens], or NULL; only with experts */
+    const struct engine_tensor *mix; /* [1.1] F32 [n_used, tokens], or NULL; only with experts */
 };
 
 /* ENGINE_OP_ATTENTION: causal attention of each token over its sequence's part of a paged cache, with
@@ -355,15 +356,16 @@ struct engine_op_matmul {
  * strides of k.
  *
  * [1.2] With `weights`, weights[j, h, t] is the weight that position j has in that sum: the softmax, with the
- * sink in its denominator, and 0 for a position that the token does not see. It has a row for each head and
- * token, with n_keys >= p + 1 for every position p of the batch. Programs that show what a model looks at ask
- * for it; a backend that refuses it leaves the attention of those layers to the CPU while they do.
+ * sink in its denominator, and 0 for a position that the token does not see. There is a row for each head and
+ * token, with n_keys >= p + 1 for every position p of the batch. Programs that show attention weights ask for
+ * this output; while they do, the CPU runs the attention of layers whose backend refuses it.
  *
- * [1.3] Positions of the shape [tokens, 2] have a second number for each token, the last position that it sees, which is
- * its own or a later one (an encoder's tokens see their text to its end, or both ways within a window):
+ * [1.3] With `positions` of the shape [tokens, 2], positions[t, 1] is the last position that token t sees,
+ * which is p or a later one (an encoder's tokens see their text to its end, or both ways within a window):
  *   j <= positions[t, 1] instead of j <= p.
- * The first position that it sees is still that of `window` or `chunk`. If p is -1, the second number means nothing.
- * n_keys is then larger than each second number. With `distance_bias`, a last step is added to those of 1.1:
+ * The first position that the token sees still follows from `window` or `chunk`. If p is -1, positions[t, 1]
+ * is ignored. n_keys is larger than every positions[t, 1]. With `distance_bias`, a last step follows those of
+ * 1.1:
  *   score = score + distance_bias[clamp(j - p, -r, r) + r, h], r = (ne[0] - 1) / 2
  * (relative positions as in T5, arXiv 1910.10683, written out for each distance). Not together with `slopes`.
  *
@@ -372,8 +374,9 @@ struct engine_op_matmul {
  * that the batch can reach.
  *
  * Tolerance: within 1e-6 * max(1, M / 8) * the largest |v| in the cache. M is the largest, over the positions
- * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j| + |distance_bias|. Scores may
- * have any size: the implementation must avoid exponentials that overflow float32. Weights are within 1e-6 * max(1, M / 8). */
+ * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j| + |distance_bias|. Scores may have
+ * any size: the implementation must avoid exponentials that overflow float32. Weights are within 1e-6 *
+ * max(1, M / 8). */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
@@ -384,16 +387,13 @@ struct engine_op_attention {
     const struct engine_tensor *positions;   /* I32 [tokens]; [1.3] or [tokens, 2] */
     const struct engine_tensor *output;      /* F32 [head_dim, n_heads, tokens]; [1.1] [value_dim, …] */
     float scale;
-    uint32_t window; /* 0: none */
-    /* [1.1] */
-    const struct engine_tensor *slopes; /* weight, F32 [n_heads], each at least 0, or NULL */
-    const struct engine_tensor *sinks;  /* weight, F32 [n_heads], or NULL */
-    float softcap;                      /* at least 0; 0: none */
-    uint32_t chunk;                     /* 0: none; not together with window */
-    /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
-    const struct engine_tensor *weights;
-    /* [1.3] */
-    const struct engine_tensor *distance_bias; /* weight, F32 [2 r + 1, n_heads], or NULL */
+    uint32_t window;                           /* 0: none */
+    const struct engine_tensor *slopes;        /* [1.1] weight, F32 [n_heads], each at least 0, or NULL */
+    const struct engine_tensor *sinks;         /* [1.1] weight, F32 [n_heads], or NULL */
+    float softcap;                             /* [1.1] at least 0; 0: none */
+    uint32_t chunk;                            /* [1.1] 0: none; not together with window */
+    const struct engine_tensor *weights;       /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
+    const struct engine_tensor *distance_bias; /* [1.3] weight, F32 [2 r + 1, n_heads], or NULL */
 };
 
 /* ENGINE_OP_CACHE_WRITE: stores keys or values of new tokens in a paged cache, converted to the cache's type.
@@ -428,9 +428,8 @@ struct engine_op_rope {
     uint32_t pairs;                        /* enum engine_rope_pairs */
     float theta;
     float position_scale; /* 0 means 1 */
-    /* [1.1] */
-    float magnitude; /* 0 means 1 */
-    uint32_t reserved;
+    float magnitude;      /* [1.1] 0 means 1 */
+    uint32_t reserved;    /* 0 */
 };
 
 enum engine_norm_kind {
@@ -452,8 +451,7 @@ struct engine_op_norm {
     const struct engine_tensor *weight; /* weight, F32 [n], or NULL for ones */
     uint32_t kind;                      /* enum engine_norm_kind */
     float epsilon;
-    /* [1.1] */
-    const struct engine_tensor *bias; /* weight, F32 [n], or NULL */
+    const struct engine_tensor *bias; /* [1.1] weight, F32 [n], or NULL */
 };
 
 /* ENGINE_OP_GET_ROWS:  output[:, i] = source[:, rows[i]], converted to float32. It looks up embeddings
@@ -492,9 +490,8 @@ struct engine_op_activate {
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as input or factor */
     uint32_t activation;                /* enum engine_activation */
     uint32_t reserved;                  /* 0 */
-    /* [1.1]; 0 if the activation does not use them */
-    float limit; /* greater than 0 for CLAMP, SOFTCAP, SWIGLU_CLAMPED */
-    float alpha; /* SWIGLU_CLAMPED */
+    float limit; /* [1.1] greater than 0 for CLAMP, SOFTCAP and SWIGLU_CLAMPED; 0 for all others */
+    float alpha; /* [1.1] for SWIGLU_CLAMPED; 0 for all others */
 };
 
 /* How ENGINE_OP_ROUTE turns logits into scores. */
@@ -539,20 +536,21 @@ struct engine_op_concat {
     const struct engine_tensor *output; /* F32 [n_a + n_b, heads, tokens] */
 };
 
-/* States [1.3]. ENGINE_OP_CONV and ENGINE_OP_SCAN read what a sequence's earlier tokens have left in a state and
- * leave in it what later ones need. `states` gives the number of each token's state. Tokens with the same
- * number follow one another in the batch, in the order of their positions, and no position is left out.
- *   A token whose predecessor in the batch has the same number continues from that one.
- *   Any other token begins at what the state holds, or, if its position is 0, at zeros, whatever the state
- *   holds.
- *   What the last of them leaves becomes the state. Other states keep their bits.
- * Tokens with the number -1 have no state: their output is 0, and they change nothing. A state is an operand
- * that is both input and output. */
+/* States [1.3]. ENGINE_OP_CONV and ENGINE_OP_SCAN keep a state for each sequence: they read it before the
+ * sequence's first token of the batch and write it after the last. `states` gives the number of each token's
+ * state. Tokens with the same number are adjacent in the batch, in the order of their positions, and no
+ * position is left out.
+ *   - A token whose predecessor in the batch has the same number continues from the predecessor.
+ *   - Any other token begins with the stored state, or with zeros if its position is 0.
+ *   - The state after the last token with a number is stored. States without a token keep their bits.
+ * Tokens with the number -1 have no state: their output is 0, and they change nothing. The operand `state` is
+ * both input and output. */
 
 /* ENGINE_OP_CONV [1.3]:  causal convolution of each channel over a sequence:
  *   output[c, t] = sum over i < taps of weight[i, c] * x[c, t - (taps - 1) + i],
- * where x[c, t] is the input of token t of the sequence; before the first one it is 0. The state holds the
- * last taps - 1 inputs, the latest last, exactly. Within 1e-6 * the sum of |weight * x|, plus 1e-30. */
+ * where x[c, t] is the input of token t of the sequence, and 0 before the sequence's first token. The state
+ * holds the last taps - 1 inputs exactly, the latest last. Within 1e-6 * the sum of |weight * x|, plus
+ * 1e-30. */
 struct engine_op_conv {
     size_t struct_size;
     const struct engine_tensor *input;     /* F32 [n, tokens] */
@@ -578,14 +576,14 @@ struct engine_op_conv {
  * Exponents are at most 0. This includes Mamba (arXiv 2312.00752), Mamba 2 (2405.21060), RWKV 6 (2404.05892),
  * RWKV 7 (2503.14456) and the gated delta rule (2412.06464).
  * Let M be what the formula gives for S' with absolute values of a, b, k, v, erase and of the S at the start,
- * and m what it then gives for the output with those of q and bonus. S' is within 2e-5 * M + 1e-30, the output
- * within 2e-5 * m + 1e-30, if the run of tokens has at most 100. */
+ * and m what it then gives for the output with those of q and bonus. S' is within 2e-5 * M + 1e-30, the
+ * output within 2e-5 * m + 1e-30, if the run of tokens has at most 100. */
 struct engine_op_scan {
     size_t struct_size;
     const struct engine_tensor *q;         /* F32 [key_dim, n_groups, tokens]; key_dim up to 256 */
-    const struct engine_tensor *k;         /* F32, the same */
+    const struct engine_tensor *k;         /* F32 like q */
     const struct engine_tensor *v;         /* F32 [value_dim, n_heads, tokens] */
-    const struct engine_tensor *decay;     /* F32, see above, or NULL */
+    const struct engine_tensor *decay;     /* F32 of one of the three shapes of ENGINE_OP_SCAN, or NULL */
     const struct engine_tensor *rates;     /* weight, F32 [key_dim, value_dim * n_heads], or NULL */
     const struct engine_tensor *a;         /* F32 like q, or NULL; b is then NULL as well */
     const struct engine_tensor *b;         /* F32 like q, or NULL */
@@ -603,7 +601,8 @@ struct engine_op_scan {
  * Backends
  */
 
-/* Devices that are no CPU are used as soon as their plugin is installed; CPUs only if the user names them. */
+/* Devices of other kinds than ENGINE_DEVICE_CPU are used as soon as their plugin is installed, CPUs only if
+ * the user names them. */
 enum engine_device_kind {
     ENGINE_DEVICE_CPU = 1,            /* runs on the host's processor, natively or through a driver */
     ENGINE_DEVICE_GPU = 2,            /* has its own memory */
@@ -613,8 +612,8 @@ enum engine_device_kind {
 
 struct engine_device_info {
     size_t struct_size;
-    /* Appended to the plugin's name to name the device: "0" -> vulkan0, "0.1" -> opencl0.1, "" -> cpu. Digits and
-     * dots; [1.4] after a digit also a-z, _ and -: "1.vulkan0" -> mpi1.vulkan0. */
+    /* Appended to the plugin's name to name the device: "0" -> vulkan0, "0.1" -> opencl0.1, "" -> cpu. Digits
+     * and dots; [1.4] after a digit also a-z, _ and -: "1.vulkan0" -> mpi1.vulkan0. */
     char id[16];
     char description[128]; /* for people: the product's name, the driver */
     uint32_t kind;         /* enum engine_device_kind */
@@ -623,7 +622,7 @@ struct engine_device_info {
     /* Largest engine_buffer in bytes, 0: limited only by memory. Does not apply to weights. */
     uint64_t max_buffer;
     uint32_t alignment; /* of tensors in a buffer, in bytes: a power of two; 0 means 64 */
-    uint32_t n_threads; /* host threads that it uses by default; 0: none, or too few to matter */
+    uint32_t n_threads; /* host threads that the device uses by default; 0: none, or too few to matter */
     /* Identify the hardware, so that the engine does not use it twice through several backends or drivers.
      * Two devices that both have a pci_address are the same hardware if the addresses are equal. Otherwise,
      * two devices that both have a uuid are the same if the uuids are equal. */
@@ -633,13 +632,13 @@ struct engine_device_info {
      * ties. */
     uint32_t rank;
     uint32_t flags; /* [1.1] bits of enum engine_device_flags */
-    /* [1.4] What lies between the host and a device that is not in this machine, as measured: nanoseconds that a short
-     * message takes one way, and bytes per second of a long one. 0: nothing to speak of. */
+    /* [1.4] The link to a device on another machine, as measured: the time of a short message one way, in
+     * nanoseconds, and the bytes per second of a long one. Local devices leave both 0. */
     uint64_t link_latency;
     uint64_t link_bandwidth;
 };
 
-/* [1.1] */
+/* [1.1] Bits of engine_device_info.flags. */
 enum engine_device_flags {
     /* For each token, an operation gives the same bits every time, whatever the number and values of the
      * other tokens in the batch. Only then is a text independent of the requests that run alongside it. */
@@ -658,7 +657,7 @@ enum engine_weight_use {
     ENGINE_WEIGHT_ROWS = 2,   /* source of ENGINE_OP_GET_ROWS */
     ENGINE_WEIGHT_VALUES = 4, /* norms, biases, rope factors: plain values */
     /* [1.1] weight or gate of ENGINE_OP_MATMUL with three dimensions, [k, rows, n]: one matrix for each
-     * expert or head. A weight with this use has no other. */
+     * expert or head. A weight with this use has no other use. */
     ENGINE_WEIGHT_MATRICES = 8
 };
 
@@ -673,52 +672,54 @@ struct engine_weight_desc {
     uint32_t data_is_kept; /* not 0: data stays valid until weight_destroy, so it need not be copied */
     const void *data;      /* NULL in weight_size */
     uint64_t data_size;    /* bytes */
-    /* [1.4] not 0: inputs of products with this weight should not be rounded, although it is quantised: its blocks
-     * are the model's own values, not an approximation of them. A plugin that has no such products may ignore it. */
+    /* [1.4] not 0: products should not round their inputs although this weight is quantised, because its
+     * blocks are the model's own values and not an approximation. A plugin without such products may ignore
+     * this. */
     uint32_t exact_inputs;
     uint32_t reserved; /* 0 */
 };
 
-/* [1.4] What the messages to a device of another process consist of. Commands of its streams collect until one is
- * flushed; then they are one message, and what was read comes in one answer. What is copied to a device of another process
- * goes there in a message of its own. */
+/* [1.4] The size of messages to a device of another process. Commands of the device's streams collect until a
+ * stream is flushed. They then form one message, and the data that they read comes back in one answer. A copy
+ * to a device of a third process is a message of its own. */
 struct engine_traffic {
     size_t struct_size;
-    uint32_t peer; /* the process: the same for all its devices */
-    /* Bytes of a message and of an answer beyond what they carry, and of a command beyond its data. */
+    uint32_t peer; /* the number of the process, the same for all its devices */
+    /* Overhead in bytes: of a message and an answer beyond their commands, and of each command beyond its
+     * data. */
     uint32_t message, answer, write, read, copy, replay, wait;
-    /* The same of copy_between: of the command for each of two processes, of the message between them, and of the one command
-     * if there is just one process. */
+    /* Overhead of copy_between in bytes: of the command to each of two processes, of the message between
+     * them, and of the only command if both devices belong to one process. */
     uint32_t send, between, pass;
     uint32_t reserved;
 };
 
-/* [1.4] A device that a process offers, see `serve`. */
+/* [1.4] A device that a process offers through engine_backend.serve. */
 struct engine_served_device {
     size_t struct_size;
     const char *name; /* "cpu", "vulkan0" */
     const struct engine_backend *backend;
-    uint32_t index; /* within the backend */
+    uint32_t index; /* the device's index within the backend */
     uint32_t reserved;
 };
 
-/* [1.4] What `serve` gets. Valid until it returns. */
+/* [1.4] The argument of engine_backend.serve, valid until that returns. */
 struct engine_service {
     size_t struct_size;
     uint32_t abi_major, abi_minor;                     /* the engine's own */
     const struct engine_served_device *const *devices; /* [n_devices] */
     uint32_t n_devices;
     uint32_t n_threads; /* for engine_device_options; 0: as the other process asks */
-    /* [any] Why the last of the backends' functions that the calling thread called failed; "": for no reason that is
-     * known. Valid until the next call. */
+    /* [any] The message of the last failure of a backend's function in the calling thread; "" if it gave
+     * none. Valid until the thread's next call. */
     const char *(*message)(void);
-    /* [any] Finds a tensor, named as in engine_weight_desc, in a model that this process has been given, so that its bytes
-     * need not be sent here, and fills type, ne, data and data_size of *desc. They may differ from those that the other
-     * process has. The data is valid until `serve` returns. ENGINE_ERROR_NOT_FOUND (no message needed): there is none.
-     * NULL: there is no model. */
+    /* [any] Finds a tensor, named as in engine_weight_desc, in this process's own copy of the model, so that
+     * its bytes need not be sent, and fills type, ne, data and data_size of *desc. They may differ from those
+     * of the other process. The data is valid until `serve` returns. ENGINE_ERROR_NOT_FOUND (no message
+     * needed): the copy has no such tensor. The pointer is NULL if there is no copy. */
     int (*tensor)(void *context, const char *name, struct engine_weight_desc *desc);
     void *context;        /* first argument of `tensor` */
-    uint32_t needs_local; /* not 0: what a model file has must come from this one */
+    uint32_t needs_local; /* not 0: tensors of model files must come from the copy, none are sent */
     uint32_t reserved;
 };
 
@@ -728,9 +729,10 @@ struct engine_backend {
     /* Devices. The first call of device_count fixes the list for as long as the plugin is loaded. */
 
     /* [main] Counts the devices. 0 with ENGINE_OK is a valid answer. If the machine lacks what the devices
-     * need (a driver, say), call host->fail and return ENGINE_ERROR_NOT_FOUND: the engine gives the
-     * reason to users who list devices or name this backend. [1.4] A backend that most users have no use for may
-     * call host->fail(ENGINE_OK, ...) and answer 0: then only those who name it are told. */
+     * need (a driver, say), call host->fail and return ENGINE_ERROR_NOT_FOUND: the engine gives the reason to
+     * users who list devices or name this backend. [1.4] A backend that few users need may call
+     * host->fail(ENGINE_OK, ...) and answer 0: the reason is then given only to users who name the
+     * backend. */
     int (*device_count)(uint32_t *count);
     /* [main] Fills *info for device `index`, within info->struct_size, which the caller sets. memory_free is
      * measured at each call. */
@@ -739,17 +741,17 @@ struct engine_backend {
      * may be NULL for the defaults. */
     int (*device_open)(uint32_t index, const struct engine_device_options *options,
                        struct engine_device **device);
-    /* [main] Closes the device. Everything that belonged to it has already been destroyed. The plugin may be
+    /* [main] Closes a device. Everything that belonged to it has already been destroyed. The plugin may be
      * unloaded once all devices are closed, so by then no thread may be running its code and every process
      * it started must have ended. */
     void (*device_close)(struct engine_device *device);
 
     /* Capabilities. */
 
-    /* [any] Returns 1 if an operation with these arguments can run here, else 0 (no message). Handles in the
-     * tensors are NULL. The answer depends on types, on which tensors are present and on shapes, but not on
-     * the number of tokens, output rows, sequences or cache blocks, because these change from run to run.
-     * Called while planning, never while running. */
+    /* [any] Returns 1 if an operation with these arguments can run on the device, else 0 (no message).
+     * Handles in the tensors are NULL. The answer depends on types, on which tensors are present and on
+     * shapes, but not on the number of tokens, output rows, sequences or cache blocks, because these change
+     * from run to run. Called while planning, never while running. */
     int (*supports)(struct engine_device *device, uint32_t op, const void *args);
     /* [any] Computes the bytes of device memory that a weight would take; desc->data is NULL. Returns
      * ENGINE_ERROR_UNSUPPORTED (no message needed) for a type or use that the device cannot hold. */
@@ -779,17 +781,17 @@ struct engine_backend {
 
     /* Streams. Commands in one stream take effect in order; different streams are independent. */
 
-    /* [device] */
+    /* [device] Creates a stream. */
     int (*stream_create)(struct engine_device *device, struct engine_stream **stream);
-    /* [device] Waits for pending commands. NULL is allowed. */
+    /* [device] Waits for pending commands and destroys the stream. NULL is allowed. */
     void (*stream_destroy)(struct engine_stream *stream);
     /* [device] Enqueues an operation. `args` is the operation's struct; it and its tensors are copied before
      * this returns. The operation may run at once or later; it is submitted no later than stream_flush.
      * Errors that occur only while it runs are returned by stream_wait. */
     int (*enqueue)(struct engine_stream *stream, uint32_t op, const void *args);
-    /* [device] Enqueues a transfer from host memory. `source` may be reused once this returns. For all three
-     * transfers, offset and size may be any number of bytes, including 0. A range beyond the end of the
-     * buffer fails with ENGINE_ERROR_ARGUMENT. */
+    /* [device] Enqueues a transfer from host memory. `source` may be reused once this returns. In `write`,
+     * `read` and `copy`, offsets and sizes may be any number of bytes, including 0. A range beyond the end of
+     * the buffer fails with ENGINE_ERROR_ARGUMENT. */
     int (*write)(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
                  const void *source, uint64_t size);
     /* [device] Enqueues a transfer to host memory, complete when the next stream_wait returns. */
@@ -810,12 +812,12 @@ struct engine_backend {
      * number of times, in any stream of the same device. The buffers and weights used outlive the
      * recording. */
 
-    /* [device] */
+    /* [device] Begins recording. */
     int (*record_begin)(struct engine_stream *stream);
-    /* [device] Ends recording. If an `enqueue` failed while recording, this may fail too. If it succeeds, the
-     * caller must destroy *recording, even if it is incomplete. */
+    /* [device] Ends recording. May fail if an `enqueue` failed while recording. After success, the caller
+     * must destroy *recording, even if it is incomplete. */
     int (*record_end)(struct engine_stream *stream, struct engine_recording **recording);
-    /* [device] */
+    /* [device] Enqueues all operations of a recording. */
     int (*replay)(struct engine_stream *stream, struct engine_recording *recording);
     /* [device] Called only when no replay of the recording is pending. NULL is allowed. */
     void (*recording_destroy)(struct engine_recording *recording);
@@ -830,39 +832,39 @@ struct engine_backend {
 
     /* [1.4] Offering devices to another process, optional. */
 
-    /* [main] For backends whose devices are those of other processes: makes this process one of these. Offers the
-     * devices of `service`, which are other plugins', to the process that asked for them, and returns when that
-     * needs them no more. No other function of this plugin is called before. */
+    /* [main] For backends whose devices belong to other processes: makes this process one of those. Offers
+     * the devices of `service`, which belong to other plugins, to the process that uses them, and returns
+     * when that process no longer needs them. No other function of this plugin is called before. */
     int (*serve)(const struct engine_service *service);
-    /* [any] Says what messages to the device consist of, so that a plan can count them, within traffic->struct_size.
-     * Without this function, a device belongs to this process. */
+    /* [any] Fills *traffic, within traffic->struct_size, so that a plan can count the messages to the device.
+     * A backend without this function has only devices of this process. */
     int (*traffic)(struct engine_device *device, struct engine_traffic *traffic);
 
     /* [1.4] Several devices at once, optional. */
 
-    /* [device] Flushes, and sets *done to 1 if everything enqueued has run, so that stream_wait would return at
-     * once, else to 0. It does not wait; errors are left to stream_wait. */
+    /* [device] Flushes, and sets *done to 1 if everything enqueued has run, so that stream_wait would return
+     * at once, else to 0. Does not wait; stream_wait returns the errors. */
     int (*stream_done)(struct engine_stream *stream, int *done);
-    /* [device], of both devices. Enqueues a copy between buffers of two open devices of this backend, `from` of
-     * the device of the stream `source`, `to` of that of `target`. For both streams it is a command in its place:
-     * it copies what earlier commands of `source` have written and later ones of `target` see, and it changes
-     * neither what later commands of `source` overwrite nor what earlier ones of `target` still read. It does not
-     * wait, and the host does not see the bytes. Flushing `target` also submits what `source` has to do for it.
-     * Ranges are as in `copy`. An error while it runs, or before it in `source`, is returned by stream_wait of
-     * `target`. ENGINE_ERROR_UNSUPPORTED (no message needed): there is no way between these two, and the engine
-     * copies through the host's memory. */
+    /* [device], of both devices. Enqueues a copy between buffers of two open devices of this backend: `from`
+     * belongs to the device of the stream `source`, `to` to the device of `target`. The copy is a command of
+     * both streams and takes its place in the order of both: it runs after earlier commands and before later
+     * ones. The call does not wait, and the host does not see the bytes. Flushing `target` also submits the
+     * commands of `source` that the copy needs. Ranges are as in `copy`. stream_wait of `target` returns
+     * errors of the copy and of earlier commands in `source`. ENGINE_ERROR_UNSUPPORTED (no message needed):
+     * these two devices have no direct way, and the engine copies through host memory. */
     int (*copy_between)(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
                         struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
                         uint64_t size);
 
-    /* [1.4] Waiting for a part of a stream, optional, both functions or none. For backends whose streams go on while the
-     * host does something else with what they have computed. */
+    /* [1.4] Waiting for a part of a stream, optional, both functions or none. For backends whose streams go
+     * on while the host uses earlier results. */
 
-    /* [device] Flushes, and sets *mark to a name of everything enqueued so far. */
+    /* [device] Flushes, and sets *mark to a number that stands for everything enqueued so far. */
     int (*stream_mark)(struct engine_stream *stream, uint64_t *mark);
-    /* [device] Waits until everything before a mark of this stream has run, transfers to host memory included, and
-     * returns the first error in it that has not been returned yet. Marks are waited for in the order in which they were
-     * set; what came after this one goes on. stream_wait waits for all: then nothing is left before any mark. */
+    /* [device] Waits until everything before a mark of this stream has run, including transfers to host
+     * memory, and returns the first error among these commands that has not been returned yet. Later commands
+     * go on. The engine waits for marks in the order in which they were set; after stream_wait, no mark is
+     * left to wait for. */
     int (*stream_wait_for)(struct engine_stream *stream, uint64_t mark);
 };
 
@@ -908,7 +910,7 @@ struct engine_tokenizer_info {
     uint32_t n_tokens;
     /* Ids of special tokens, -1 if the vocabulary has none. */
     int32_t bos, eos, unknown, separator, padding, end_of_turn;
-    /* 1 if the model expects them around a text (see ENGINE_ENCODE_BOS_EOS). */
+    /* 1 if the model expects this special token around a text (see ENGINE_ENCODE_BOS_EOS). */
     int32_t add_bos, add_eos, add_separator;
 };
 
@@ -932,42 +934,44 @@ enum engine_token_attributes {
  * call. Returns 0 to continue; any other value stops encode, which returns it. */
 typedef int (*engine_token_sink)(void *user, const int32_t *ids, size_t count);
 
-/* [1.2] What a step of an explanation says. Its ranges are bytes; "id" is -1 for none. Fields that a kind does
- * not name hold 0, -1, NAN or an empty text.
+/* [1.2] The kinds of steps of an explanation (struct engine_explain_step). Ranges are in bytes; an id of -1
+ * means no token. Fields that a kind does not mention hold 0, -1, NAN or an empty text.
  *
- *   a text is special tokens and stretches of text between them; a stretch, once normalized, is words
- *   (pre-tokens, which nothing crosses); a word is tokens. */
+ * A text consists of special tokens and stretches of text between them. A stretch is normalized and then
+ * consists of words (pre-tokens, which no token crosses), and a word of tokens. */
 enum engine_explain_kind {
-    /* Token `id` is spelled at start … end of the text, white space that it swallows included; or it is added
-     * before or after the text, and start = end. */
+    /* Token `id` is spelled at start … end of the text, including white space that it swallows; or it is
+     * added before or after the text, and start = end. */
     ENGINE_EXPLAIN_SPECIAL = 1,
-    /* The stretch start … end of the text became `text`. Its words follow, which together are `text`. An added
-     * token that is found in the normalized text is a word. */
+    /* The stretch start … end of the text was normalized to `text`. The steps of its words follow; joined,
+     * the words are `text`. An added token that is found in the normalized text is a word. */
     ENGINE_EXPLAIN_TEXT = 2,
-    /* `text`, at start … end of the normalized stretch. The steps that follow are about it: their ranges count
-     * from its first byte, and their `text` is that part of it. Its ENGINE_EXPLAIN_TOKEN steps, in order and
-     * without gaps, are the result. */
+    /* The word `text`, at start … end of the normalized stretch. Steps up to the next word are about this
+     * one: their ranges count from its first byte, and their `text` is that part of it. The result is the
+     * word's ENGINE_EXPLAIN_TOKEN steps, in order and without gaps. */
     ENGINE_EXPLAIN_WORD = 3,
-    /* start … middle (token `left`) and middle … end (token `right`) became one, `id`: the best such pair at
-     * this moment. Either its rank among the merges or its score is given. Ids are -1 for what is no token. */
+    /* The pair start … middle (token `left`) and middle … end (token `right`) was merged into token `id`,
+     * because it was the best pair. Either its rank among the merges or its score is given. Ids are -1 for
+     * pieces that are not tokens. */
     ENGINE_EXPLAIN_MERGE = 4,
-    /* Token `id` could be put at start … end. In a lattice `score` is its own, and `sum` the best sum of scores
-     * of tokens from the word's beginning that ends with it. In a greedy match there is no score, and the
-     * longest candidate is taken. */
+    /* Token `id` fits at start … end. In a lattice, `score` is the token's score and `sum` the best sum of
+     * scores of a path from the word's beginning that ends with it. In a greedy match there is no score, and
+     * the longest candidate is taken. */
     ENGINE_EXPLAIN_CANDIDATE = 5,
-    /* Of the candidates that end at `end`, this one has the best sum. */
+    /* The candidate at start … end has the best sum of those that end at `end`. */
     ENGINE_EXPLAIN_BEST = 6,
-    /* start … end is token `id` of the result; -1: it adds none, because the vocabulary lacks the bytes or the
-     * token of unknown characters before it stands for these too. In a lattice with `sum`. start = end: no byte
-     * of the word is left for it, as for a prefix that the vocabulary spells and the word does not; merges with
-     * such a token are not reported. */
+    /* start … end becomes token `id` of the result; -1: no token, because the vocabulary lacks these bytes or
+     * the preceding token for unknown characters covers them. In a lattice, `sum` is set. start = end: the
+     * token covers no byte of the word, like a prefix that the vocabulary spells and the word does not;
+     * merges with such a token are not reported. */
     ENGINE_EXPLAIN_TOKEN = 7,
-    /* The normalizer made `text` of the stretch start … end of the text. Comes just before ENGINE_EXPLAIN_TEXT of
-     * the same range, if the words are spelled otherwise or are not all of it. */
+    /* The normalizer turned the stretch start … end of the text into `text`. Comes just before
+     * ENGINE_EXPLAIN_TEXT of the same range, if the words are spelled differently or do not cover all of
+     * it. */
     ENGINE_EXPLAIN_NORMALIZED = 8
 };
 
-/* [1.2] */
+/* [1.2] A step of an explanation; enum engine_explain_kind says which fields it uses. */
 struct engine_explain_step {
     size_t struct_size;
     uint32_t kind; /* enum engine_explain_kind */
@@ -1009,22 +1013,23 @@ struct engine_tokenizer_api {
     /* Decoding. A decoder belongs to one text and is used by one thread at a time. It is destroyed before its
      * tokenizer. */
 
-    /* [any] `special`: not 0 to write control tokens as spelled instead of omitting them. */
+    /* [any] Creates a decoder. `special`: not 0 to write control tokens as spelled instead of omitting
+     * them. */
     int (*decoder_create)(const struct engine_tokenizer *tokenizer, int special,
                           struct engine_decoder **decoder);
-    /* [any] NULL is allowed. */
+    /* [any] Destroys a decoder. NULL is allowed. */
     void (*decoder_destroy)(struct engine_decoder *decoder);
     /* [any, one thread at a time for each decoder] Returns the text that token `id` adds, in whole UTF-8
      * characters; an incomplete character waits for the next call. Bytes that cannot form valid UTF-8 are
      * returned as they are. *text is valid until the next call on this decoder. */
     int (*decode)(struct engine_decoder *decoder, int32_t id, struct engine_string *text);
-    /* [any, one thread at a time for each decoder] Returns the bytes still waiting. The decoder is then ready
-     * for a new text. */
+    /* [any, one thread at a time for each decoder] Ends a text: returns the bytes of an incomplete character.
+     * The decoder is then ready for a new text. */
     int (*decode_end)(struct engine_decoder *decoder, struct engine_string *text);
 
     /* [1.2] [any] Reports how `encode` converts the same text with the same flags. The ids of the steps
-     * ENGINE_EXPLAIN_SPECIAL and ENGINE_EXPLAIN_TOKEN, in order, are those that encode gives. It may take much
-     * longer than encode. Optional. */
+     * ENGINE_EXPLAIN_SPECIAL and ENGINE_EXPLAIN_TOKEN, in order, are those that encode gives. It may take
+     * much longer than encode. Optional. */
     int (*explain)(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
                    engine_explain_sink sink, void *user);
 };
