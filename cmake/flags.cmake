@@ -32,6 +32,11 @@ if(ENGINE_FUZZ)
   target_compile_options(engine-flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# The conditions of ENGINE_ASSERT (common/assert.h) run in builds with tests, in debug builds and under sanitizers.
+if(ENGINE_TESTS OR ENGINE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_definitions(engine-flags INTERFACE ENGINE_ASSERTIONS)
+endif()
+
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
