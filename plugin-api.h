@@ -508,7 +508,7 @@ enum engine_route_group { ENGINE_ROUTE_GROUP_MAX = 0, ENGINE_ROUTE_GROUP_TOP2 = 
  *   ids = the n_used experts with the largest c, the largest first;
  *   weights[s] = p[ids[s]]; with `normalise`, divided by max(sum of the weights, floor); times scale.
  * If two c (or group scores) differ, but by less than 1e-6, either may count as the larger. If they are
- * equal, the lower id wins. Whatever the logits are, even NaN, the ids of a token are in 0 .. n_experts-1 and
+ * equal, the lower id wins. For any logits, even NaN, the ids of a token are in 0 .. n_experts-1 and
  * distinct. Weights are within 1e-5 * |value|. (A softmax over the chosen logits alone equals a softmax
  * with `normalise`.) */
 struct engine_op_route {
@@ -640,7 +640,7 @@ struct engine_device_info {
 
 /* [1.1] Bits of engine_device_info.flags. */
 enum engine_device_flags {
-    /* For each token, an operation gives the same bits every time, whatever the number and values of the
+    /* For each token, an operation gives the same bits every time, for any number and values of the
      * other tokens in the batch. Only then is a text independent of the requests that run alongside it. */
     ENGINE_DEVICE_BATCH_INVARIANT = 1
 };
@@ -882,7 +882,7 @@ struct engine_string {
     size_t length;
 };
 
-/* A model's metadata. Keys are GGUF's names whatever the file's format ("tokenizer.ggml.tokens", …). All
+/* A model's metadata. Keys are GGUF's names for every file format ("tokenizer.ggml.tokens", …). All
  * getters are [any]. They return ENGINE_ERROR_NOT_FOUND, without a message, if the key is missing or has
  * another kind of value. The text and bytes they return live as long as the tokenizer that is being created
  * from them. */
