@@ -1,5 +1,5 @@
-/* byte-order.h: the byte order marks that editors and other programs write before a text. UTF-8's is no part of the text;
- * texts with another one are in an encoding that is not read. */
+/* byte-order.h: the byte order marks that editors and other programs write before a text. UTF-8's is no part
+ * of the text; texts with another one are in an encoding that is not read. */
 #ifndef COMMON_BYTE_ORDER_H
 #define COMMON_BYTE_ORDER_H
 

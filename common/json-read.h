@@ -1,7 +1,7 @@
-/* json-read.h: reads JSON into Jansson's values. Jansson's own reader, json_loadb, isn't used: 2.14 doesn't notice that a byte
- * of a string had no room and then reads and writes past the string. This one gives up where memory runs out. It also reads
- * integers that need more than 64 bits as doubles, as JavaScript does: JSON sets numbers no range (RFC 8259, section 6).
- * Mistakes are told in Jansson's words. */
+/* json-read.h: reads JSON into Jansson's values. Jansson's own reader, json_loadb, isn't used: 2.14 doesn't
+ * notice that a byte of a string had no room and then reads and writes past the string. This one gives up
+ * where memory runs out. It also reads integers that need more than 64 bits as doubles, as JavaScript does:
+ * JSON sets numbers no range (RFC 8259, section 6). Mistakes are told in Jansson's words. */
 #ifndef COMMON_JSON_READ_H
 #define COMMON_JSON_READ_H
 
@@ -481,8 +481,8 @@ static inline json_t *json_read_all(struct json_reader *reader)
     return NULL;
 }
 
-/* As json_loadb, with the flags JSON_REJECT_DUPLICATES, JSON_DECODE_ANY, JSON_DISABLE_EOF_CHECK and JSON_ALLOW_NUL. `error` may
- * be NULL. */
+/* As json_loadb, with the flags JSON_REJECT_DUPLICATES, JSON_DECODE_ANY, JSON_DISABLE_EOF_CHECK and
+ * JSON_ALLOW_NUL. `error` may be NULL. */
 static inline json_t *json_read(const char *text, size_t length, size_t flags, json_error_t *error)
 {
     json_error_t own = {0};

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether *text is whole; otherwise it is NULL. glibc's fclose says nothing if there is no memory for the text's final
- * size. */
+/* Whether *text is whole; otherwise it is NULL. glibc's fclose says nothing if there is no memory for the
+ * text's final size. */
 static inline bool memory_stream_end(FILE *stream, char **text)
 {
     if (fclose(stream) == 0 && *text) return true;

@@ -1,5 +1,5 @@
-/* sized.h: structs that begin with struct_size, their size as the other side's compiler knew it. The engine and its
- * plugins read and write them alike. The first field of each such struct is a size_t. */
+/* sized.h: structs that begin with struct_size, their size as the other side's compiler knew it. The engine
+ * and its plugins read and write them alike. The first field of each such struct is a size_t. */
 #ifndef COMMON_SIZED_H
 #define COMMON_SIZED_H
 
@@ -15,8 +15,8 @@ static inline size_t sized_size(const void *given)
     return size;
 }
 
-/* Copies the fields that both sides know out of the other side's struct. Fields that it does not know become 0, and
- * the copy's struct_size is ours. */
+/* Copies the fields that both sides know out of the other side's struct. Fields that it does not know become
+ * 0, and the copy's struct_size is ours. */
 static inline void sized_read(void *known, size_t size, const void *given)
 {
     size_t both = sized_size(given) < size ? sized_size(given) : size;
@@ -33,7 +33,8 @@ static inline void sized_write(void *given, const void *known, size_t size)
     memcpy(given, &theirs, sizeof theirs);
 }
 
-/* Whether all bytes after the first `size` are 0: then the other side asks for nothing that we do not know. */
+/* Whether all bytes after the first `size` are 0: then the other side asks for nothing that we do not
+ * know. */
 static inline bool sized_rest_is_zero(const void *given, size_t size)
 {
     for (size_t i = size; i < sized_size(given); i++)

@@ -4,8 +4,8 @@
 
 #include "engine.h"
 
-/* Opens an engine with the plugins of `plugin_dir` first and an empty engine.conf, which it writes to `folder`.
- * Errors fail the test. */
+/* Opens an engine with the plugins of `plugin_dir` first and an empty engine.conf, which it writes to
+ * `folder`. Errors fail the test. */
 struct engine *bare_engine(const char *folder, const char *plugin_dir);
 
 #endif

@@ -1,7 +1,7 @@
-/* cluster-check.c: the conformance suite on a worker's device: rank 0 of `mpirun -n 1 cluster-check PLUGIN DEVICE CACHE
- * GROUP... : -n 1 engine worker`, which leaves these groups out. `engine plugins check` runs each group of checks in a process of its own, and only the one that
- * mpirun has started can speak to workers; so all groups run in this one. Prints what failed; the exit status is 0 if
- * nothing did. */
+/* cluster-check.c: the conformance suite on a worker's device: rank 0 of `mpirun -n 1 cluster-check PLUGIN
+ * DEVICE CACHE GROUP... : -n 1 engine worker`, which leaves these groups out. `engine plugins check` runs
+ * each group of checks in a process of its own, and only the one that mpirun has started can speak to
+ * workers; so all groups run in this one. Prints what failed; the exit status is 0 if nothing did. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
-/* cluster-spy.c: loaded before MPI into the processes of a cluster (LD_PRELOAD), through MPI's profiling interface. In
- * the folder that CLUSTER_SPY names, RANK.pid is a process's number. When it ends, RANK.said is what it has said to others,
- * and what rank 0 has got as answers: a line "TAG PEER MESSAGES BYTES" for each. Messages that measure the link, and signs of
- * life, are not counted.
+/* cluster-spy.c: loaded before MPI into the processes of a cluster (LD_PRELOAD), through MPI's profiling
+ * interface. In the folder that CLUSTER_SPY names, RANK.pid is a process's number. When it ends, RANK.said is
+ * what it has said to others, and what rank 0 has got as answers: a line "TAG PEER MESSAGES BYTES" for each.
+ * Messages that measure the link, and signs of life, are not counted.
  *
- * CLUSTER_FAULT="RANK MOMENT NUMBER SIGNAL MICROSECONDS" makes rank 0 send a signal to the process of a rank, so long
- * after it has sent it the command of that moment for that time: "loading" (a weight), "run" (a recording's
- * operations; the first batch is the prompt). For rank 0 it is what rank 1 is sent.
+ * CLUSTER_FAULT="RANK MOMENT NUMBER SIGNAL MICROSECONDS" makes rank 0 send a signal to the process of a rank,
+ * so long after it has sent it the command of that moment for that time: "loading" (a weight), "run" (a
+ * recording's operations; the first batch is the prompt). For rank 0 it is what rank 1 is sent.
  *
- * CLUSTER_LINK="MICROSECONDS BYTES_PER_SECOND" lets messages arrive as late as over a network with this latency and
- * bandwidth. */
+ * CLUSTER_LINK="MICROSECONDS BYTES_PER_SECOND" lets messages arrive as late as over a network with this
+ * latency and bandwidth. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* cpu-pool.c: the threads of the CPU plugin (plugins/cpu/pool.h). Each task of a phase runs once, after those of the phase
- * before, whether the other threads arrive in time, late or never.
+/* cpu-pool.c: the threads of the CPU plugin (plugins/cpu/pool.h). Each task of a phase runs once, after those
+ * of the phase before, whether the other threads arrive in time, late or never.
  *
  * A plain program, not a Criterion test, so that it runs under ThreadSanitizer. It is linked with
  * --wrap=pthread_create, which lets it hold new threads at a gate. */

@@ -47,8 +47,8 @@ static void compare(const float *got, const float *reference, size_t n, double t
                   "%s: element %zu is %.9g, scalar %.9g", isa, i, (double)got[i], (double)reference[i]);
 }
 
-/* Devices stay open for the next case of the test's process: opening them takes longer than most cases. NULL where this
- * machine doesn't run the instruction set. */
+/* Devices stay open for the next case of the test's process: opening them takes longer than most cases. NULL
+ * where this machine doesn't run the instruction set. */
 static struct fixture *opened(size_t isa, uint32_t n_threads)
 {
     static struct fixture fixtures[N_CPU_ISAS][MOST_THREADS];

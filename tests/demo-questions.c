@@ -22,7 +22,7 @@ static void *allocated(void *memory)
     return memory;
 }
 
-/* ---- Questions ------------------------------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------------------------------------- */
 
 static char *read_whole(const char *path)
 {
@@ -75,7 +75,7 @@ void demo_questions_free(struct demo_questions *questions)
     free(questions->text);
 }
 
-/* ---- The model ------------------------------------------------------------------------------------------- */
+/* ---- The model ----------------------------------------------------------------------------------------- */
 
 static bool has_device(struct engine *engine, const char *backend)
 {
@@ -134,7 +134,7 @@ void demo_model_close(struct demo_model *demo)
     *demo = (struct demo_model){0};
 }
 
-/* ---- Writing --------------------------------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------------------------------------- */
 
 static int run_tokens(void *user, const int32_t *ids, size_t count)
 {

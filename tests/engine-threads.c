@@ -1,5 +1,5 @@
-/* engine-threads.c: the library under several threads at once, as engine.h allows: each thread has a model and
- * contexts of its own, all of one engine. What they compute must be what one thread computes alone.
+/* engine-threads.c: the library under several threads at once, as engine.h allows: each thread has a model
+ * and contexts of its own, all of one engine. What they compute must be what one thread computes alone.
  *
  * And the CPU's threads when the system doesn't run them: the others do their part.
  *
@@ -90,8 +90,8 @@ static int list_threads(pid_t ids[MOST_HELD])
     return n;
 }
 
-/* Waits until a thread sleeps: one that was held up while it started could hold a lock of the C library or of a
- * sanitizer, which the others need. */
+/* Waits until a thread sleeps: one that was held up while it started could hold a lock of the C library or of
+ * a sanitizer, which the others need. */
 static void await_sleep(pid_t id)
 {
     char path[64], state = 0;
@@ -175,8 +175,8 @@ static void *use_engine(void *argument)
     return NULL;
 }
 
-/* Runs users[1 …] at once, as the first that touch the devices, then users[0] and users[HELD], each alone, and compares
- * what they got. */
+/* Runs users[1 …] at once, as the first that touch the devices, then users[0] and users[HELD], each alone,
+ * and compares what they got. */
 static int run_users(struct user *users)
 {
     pthread_t threads[HELD];

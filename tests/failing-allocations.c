@@ -1,7 +1,7 @@
-/* failing-allocations.c: a library for LD_PRELOAD under which allocations fail as tests/tools/failing-allocations
- * asks for: FAIL_AT=N is the N-th of the process from its start, with FAIL_ALL=1 all after it too; FAIL_COUNT=FILE
- * gets the number of those that there were. FAIL_CONTROL=FILE holds a struct control that says so while the process
- * runs. FAIL_TRAP=1 stops there, for a debugger. */
+/* failing-allocations.c: a library for LD_PRELOAD under which allocations fail as
+ * tests/tools/failing-allocations asks for: FAIL_AT=N is the N-th of the process from its start, with
+ * FAIL_ALL=1 all after it too; FAIL_COUNT=FILE gets the number of those that there were. FAIL_CONTROL=FILE
+ * holds a struct control that says so while the process runs. FAIL_TRAP=1 stops there, for a debugger. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* families-fixture.h: for tests on the models of ../shared whose answers transformers has given: where they are, a folder
- * with an empty engine.conf, and how far from the answers something is. Compiled with TEST_BACKEND, it also needs the
- * device of that GPU plugin. */
+/* families-fixture.h: for tests on the models of ../shared whose answers transformers has given: where they
+ * are, a folder with an empty engine.conf, and how far from the answers something is. Compiled with
+ * TEST_BACKEND, it also needs the device of that GPU plugin. */
 #ifndef TESTS_FAMILIES_FIXTURE_H
 #define TESTS_FAMILIES_FIXTURE_H
 
@@ -16,13 +16,15 @@ struct families {
 };
 extern struct families families;
 
-/* The beginning and the end of a test, for TestSuite. Without ../shared, or without the device, the test is skipped. */
+/* The beginning and the end of a test, for TestSuite. Without ../shared, or without the device, the test is
+ * skipped. */
 void families_begin(void);
 /* The same for tests that need nothing of it. */
 void families_begin_without_shared(void);
 void families_end(void);
 
-/* Files of a family, or of "tiny-llama". Compiled with TEST_DIRECTORIES, models are directories of Hugging Face. */
+/* Files of a family, or of "tiny-llama". Compiled with TEST_DIRECTORIES, models are directories of Hugging
+ * Face. */
 struct family_files {
     char model[256], tokens[256], logits[256];
 };

@@ -126,9 +126,10 @@ void family_sample_tokens(int32_t tokens[SAMPLE_TOKENS])
     for (int i = 0; i < SAMPLE_TOKENS; i++) tokens[i] = 5 + 37 * i % 280;
 }
 
-/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
+/* ---- Tensors ------------------------------------------------------------------------------------------- */
 
-/* A tensor of random values: of norms around 1, of biases small, else of a size that keeps activations near 1. */
+/* A tensor of random values: of norms around 1, of biases small, else of a size that keeps activations near
+ * 1. */
 static void add_tensor(struct gguf_writer *writer, const char *name, uint64_t k, uint64_t rows, uint64_t n)
 {
     uint64_t seed = 14695981039346656037u, count = k * rows * n, ne[3] = {k, rows, n};
@@ -219,7 +220,7 @@ static void add_mixture(struct gguf_writer *writer, const struct family_sample *
     add(writer, i, "ffn_down_exps.weight", N_FF_EXPERT, N_EMBD, s->n_experts);
 }
 
-/* ---- Metadata ---------------------------------------------------------------------------------------------------- */
+/* ---- Metadata ------------------------------------------------------------------------------------------ */
 
 static void add_u32(struct gguf_writer *writer, const struct family_sample *s, const char *key, uint32_t n)
 {

@@ -1,4 +1,5 @@
-/* grammar-fixture.h: what a grammar says to a text, for tests: with a vocabulary of one token for each byte. */
+/* grammar-fixture.h: what a grammar says to a text, for tests: with a vocabulary of one token for each
+ * byte. */
 #ifndef TESTS_GRAMMAR_FIXTURE_H
 #define TESTS_GRAMMAR_FIXTURE_H
 

@@ -1,8 +1,9 @@
-/* grammar-suite.c: asks grammars of schemas about the instances of JSON-Schema-Test-Suite: `grammar-suite FILE.json…`, such
- * as those of tests/draft2020-12 of github.com/json-schema-org/JSON-Schema-Test-Suite. Grammars are narrower than schemas by
- * design (docs/grammars.md): properties have an order, which is tried in all ways here, and an object with "properties" has
- * no others. So a valid instance may be counted as narrower. One that is accepted though it is invalid is wrong: it is
- * printed, and makes the status 1. With -v narrower ones are printed too, and why schemas are refused. */
+/* grammar-suite.c: asks grammars of schemas about the instances of JSON-Schema-Test-Suite: `grammar-suite
+ * FILE.json…`, such as those of tests/draft2020-12 of github.com/json-schema-org/JSON-Schema-Test-Suite.
+ * Grammars are narrower than schemas by design (docs/grammars.md): properties have an order, which is tried
+ * in all ways here, and an object with "properties" has no others. So a valid instance may be counted as
+ * narrower. One that is accepted though it is invalid is wrong: it is printed, and makes the status 1. With
+ * -v narrower ones are printed too, and why schemas are refused. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

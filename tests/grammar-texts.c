@@ -1,7 +1,7 @@
-/* grammar-texts.c: writes random texts under grammars: `grammar-texts VOCABULARY.gguf PLUGINS COUNT LIMIT <LINES`.
- * Each line of the input is a JSON object with "grammar" or "schema"; each line of the output has that, a text of
- * at most LIMIT tokens in "text" (or the bytes in "bytes", if they aren't UTF-8), and whether it is "complete".
- * Tokens are drawn at temperature 1.5 from random logits. For tests/tools/grammar-texts. */
+/* grammar-texts.c: writes random texts under grammars: `grammar-texts VOCABULARY.gguf PLUGINS COUNT LIMIT
+ * <LINES`. Each line of the input is a JSON object with "grammar" or "schema"; each line of the output has
+ * that, a text of at most LIMIT tokens in "text" (or the bytes in "bytes", if they aren't UTF-8), and whether
+ * it is "complete". Tokens are drawn at temperature 1.5 from random logits. For tests/tools/grammar-texts. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>

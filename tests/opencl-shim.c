@@ -1,16 +1,18 @@
-/* opencl-shim.c: a libOpenCL.so.1 that stands between the plugin and the real one and makes a machine that isn't here, or
- * one that breaks. ENGINE_TEST_OPENCL says how, in words with spaces between them:
+/* opencl-shim.c: a libOpenCL.so.1 that stands between the plugin and the real one and makes a machine that
+ * isn't here, or one that breaks. ENGINE_TEST_OPENCL says how, in words with spaces between them:
  *
  *   discrete          devices say that they are GPUs with memory of their own
  *   pointers=no       they have no fine-grained buffers
- *   group=N           their work-groups have no more work-items than that; kernel=N: those of a kernel haven't, as turns out
- *   items=N           nor has a dimension of a group
+ *   group=N           their work-groups have at most N work-items
+ *   kernel=N          a built kernel's work-groups have at most N work-items
+ *   items=N           a dimension of a group has at most N
  *   pci               they are at the PCI address 0000:0a:0b.1
  *   profile, compiler they have the embedded profile; they have no compiler
  *   allocation=BYTES  they allocate no more at once
  *   memory=BYTES      no more can be allocated in all
- *   run=N             the Nth kernel finds no memory; lost=N: it finds the device lost; fails=N: it ends with error -9999,
- *                     which its event alone tells
+ *   run=N             the Nth kernel finds no memory
+ *   lost=N            the Nth kernel finds the device lost
+ *   fails=N           the Nth kernel ends with error -9999, which only its event says
  *   build             no program compiles, and the log is long
  *
  * For x86-64, where a jump is all that it takes to pass a call on. */
@@ -98,7 +100,7 @@ __attribute__((constructor)) static void open_real(void)
 #undef FIND
 }
 
-/* ---- Devices ------------------------------------------------------------------------------------------------------- */
+/* ---- Devices ------------------------------------------------------------------------------------------- */
 
 static void put(void *value, size_t size, uint64_t number)
 {
@@ -168,7 +170,7 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
     return error;
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
 #define MOST_BUFFERS 4096
 static struct {
@@ -205,7 +207,7 @@ EXPORT cl_int clReleaseMemObject(cl_mem memory)
     return REAL(clReleaseMemObject)(memory);
 }
 
-/* ---- Programs and kernels ------------------------------------------------------------------------------------------ */
+/* ---- Programs and kernels ------------------------------------------------------------------------------ */
 
 EXPORT cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
                              void(CL_CALLBACK *notify)(cl_program, void *), void *user)

@@ -28,7 +28,8 @@ static void become_engine(const char *const *arguments, FILE *in, FILE *out, FIL
 {
     char *argv[MAX_ARGUMENTS + 2] = {(char *)"engine"};
     for (size_t i = 0; i < MAX_ARGUMENTS && arguments[i]; i++) argv[i + 1] = (char *)(size_t)arguments[i];
-    /* Where the tests' own standard streams are closed, the files may lie in their places: first out of the way. */
+    /* Where the tests' own standard streams are closed, the files may lie in their places: first out of the
+     * way. */
     int files[] = {fileno(in), fileno(out), fileno(err)};
     for (int i = 0; i < 3; i++) files[i] = fcntl(files[i], F_DUPFD_CLOEXEC, 3);
     for (int i = 0; i < 3; i++) dup2(files[i], i);

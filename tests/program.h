@@ -27,8 +27,8 @@ size_t program_count_lines(const char *text, const char *containing);
 void program_expect_text(const struct program_result *result, const char *expected, const char *what);
 /* Ends the test unless the program succeeded and printed this text. Frees the result. */
 void program_prints(struct program_result result, const char *text);
-/* Ends the test unless the program failed with one line of error that contains `words`: with this status, and without
- * having printed anything; or with any status if it is 0, whatever came before. Frees the result. */
+/* Ends the test unless the program failed with one line of error that contains `words`: with this status, and
+ * without having printed anything; or with any status if it is 0, whatever came before. Frees the result. */
 void program_fails(struct program_result result, int status, const char *words);
 
 #endif

@@ -33,7 +33,8 @@ void end_queue(void);
 /* The first n samples, with their results alone. */
 void create_samples(uint32_t n, uint32_t longest, uint32_t most);
 void forget_results(uint32_t n);
-/* Gives a sample one of three priorities, and take_and_cancel as callback, which cancels some after their first tokens. */
+/* Gives a sample one of three priorities, and take_and_cancel as callback, which cancels some after their
+ * first tokens. */
 void vary_sample(uint32_t i);
 void take_and_cancel(void *user, const struct engine_event *event);
 uint64_t submit(struct sample *sample);

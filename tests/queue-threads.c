@@ -1,12 +1,13 @@
-/* queue-threads.c: the queue under several threads at once: one runs it, five submit, cancel and poll. What comes must be
- * what each request gives alone. The fifth searches with beams, for the same each time.
+/* queue-threads.c: the queue under several threads at once: one runs it, five submit, cancel and poll. What
+ * comes must be what each request gives alone. The fifth searches with beams, for the same each time.
  *
- * A plain program, not a Criterion test, so that it runs under ThreadSanitizer, whose findings are the better half of it.
+ * A plain program, not a Criterion test, so that it runs under ThreadSanitizer, whose findings are the better
+ * half of it.
  *
  * usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf [LATE_DIR]
  *
- * With a third argument, the folder of the test plugin `late`, the queue computes several steps at once, and there is no
- * search. */
+ * With a third argument, the folder of the test plugin `late`, the queue computes several steps at once, and
+ * there is no search. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -206,8 +207,8 @@ static int run_users(struct user *users, bool searches)
     return n_bad + search.n_bad;
 }
 
-/* One user without threads, whose requests are all there when the queue begins: several steps at once for sure. Among
- * threads, it depends on who is faster. */
+/* One user without threads, whose requests are all there when the queue begins: several steps at once for
+ * sure. Among threads, it depends on who is faster. */
 static int run_by_itself(struct user *user)
 {
     uint64_t ids[N_SAMPLES];

@@ -1,5 +1,5 @@
-/* recipe-model.c: writes a small model of random weights as its recipe says (model-recipe.h), which it reads from
- * standard input, for tests from outside.
+/* recipe-model.c: writes a small model of random weights as its recipe says (model-recipe.h), which it reads
+ * from standard input, for tests from outside.
  *
  * usage: recipe-model OUT.gguf <RECIPE */
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* sample.h: which of many like cases a test takes. Where cases differ in what a device computes, not in what the host does,
- * tests take a sample of them, and another one under AddressSanitizer, which is slow; so they do on an emulated processor
- * (arm64/), which is as slow. With ENGINE_TEST_ALL in the environment (`./dev test --all`) they take all. */
+/* sample.h: which of many like cases a test takes. Where cases differ in what a device computes, not in what
+ * the host does, tests take a sample of them, and another one under AddressSanitizer, which is slow; so they
+ * do on an emulated processor (arm64/), which is as slow. With ENGINE_TEST_ALL in the environment (`./dev
+ * test --all`) they take all. */
 #ifndef TESTS_SAMPLE_H
 #define TESTS_SAMPLE_H
 

@@ -1,5 +1,5 @@
-/* shape-model.c: writes a GGUF file of a Llama or Mixtral of any size without its weights, which are a hole in the file:
- * enough for `engine plan`.
+/* shape-model.c: writes a GGUF file of a Llama or Mixtral of any size without its weights, which are a hole
+ * in the file: enough for `engine plan`.
  *
  * usage: shape-model OUT.gguf TYPE LAYERS EMBEDDING HEADS KV_HEADS FEED_FORWARD VOCABULARY [EXPERTS USED] */
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* test-adapters-families.c: models of ../shared/families with PEFT adapters, against the logits of transformers
- * with the changes merged into the weights, which tools/adapters/record has put into data/adapters. On the CPU,
- * or with TEST_BACKEND on a GPU plugin's device as well, with one or all of the layers there. */
+/* test-adapters-families.c: models of ../shared/families with PEFT adapters, against the logits of
+ * transformers with the changes merged into the weights, which tools/adapters/record has put into
+ * data/adapters. On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with one or all of the
+ * layers there. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

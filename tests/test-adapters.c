@@ -1,5 +1,5 @@
-/* test-adapters.c: low-rank adapters on a small Llama, against a copy of it with the changes added to its weights;
- * their scales, what is kept of a context when they change, and what is refused. */
+/* test-adapters.c: low-rank adapters on a small Llama, against a copy of it with the changes added to its
+ * weights; their scales, what is kept of a context when they change, and what is refused. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* test-attention-families.c: the attention weights and hidden states that a context hands out, on small models in
- * ../shared, against those of transformers (data/attention, recorded by tools/attention/record). On the CPU
- * and, with TEST_BACKEND, on a GPU plugin's device; also on a backend of the border's first version, which leaves
- * attention to the CPU. */
+/* test-attention-families.c: the attention weights and hidden states that a context hands out, on small
+ * models in ../shared, against those of transformers (data/attention, recorded by tools/attention/record). On
+ * the CPU and, with TEST_BACKEND, on a GPU plugin's device; also on a backend of the border's first version,
+ * which leaves attention to the CPU. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "engine.h"
 #include "families-fixture.h"
 
-/* Sinks in gptoss, ALiBi in bloom, latent attention in deepseek3, windows in cohere2, phi3 and gptoss, parallel layers
- * in falcon7. */
+/* Sinks in gptoss, ALiBi in bloom, latent attention in deepseek3, windows in cohere2, phi3 and gptoss,
+ * parallel layers in falcon7. */
 static const char *const names[] = {"llama",    "gpt2",    "bloom", "gptoss", "deepseek3", "falcon7",
                                     "qwen3moe", "cohere2", "olmo2", "phi3",   "tiny-llama"};
 enum { N_NAMES = sizeof names / sizeof *names, N_TOKENS = 16, N_VALUES = 65536 };

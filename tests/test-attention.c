@@ -1,6 +1,6 @@
-/* test-attention.c: `engine attention`, `engine logits --hidden` and `--lens` from outside, on the demo model: the forms
- * of the result, that they agree with each other, and how they fail. Whether the numbers are right is for
- * test-attention-families.c. */
+/* test-attention.c: `engine attention`, `engine logits --hidden` and `--lens` from outside, on the demo
+ * model: the forms of the result, that they agree with each other, and how they fail. Whether the numbers are
+ * right is for test-attention-families.c. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>

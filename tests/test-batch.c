@@ -1,4 +1,5 @@
-/* test-batch.c: `engine batch` from outside: results in order, bad lines in their places, going on after a kill. */
+/* test-batch.c: `engine batch` from outside: results in order, bad lines in their places, going on after a
+ * kill. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <jansson.h>

@@ -1,5 +1,6 @@
-/* test-beam-families.c: beam search on small models of other families, in ../shared/families, against transformers'
- * generate. tools/beams/record made the answers, tests/data/beams, and says what the file's lines are. */
+/* test-beam-families.c: beam search on small models of other families, in ../shared/families, against
+ * transformers' generate. tools/beams/record made the answers, tests/data/beams, and says what the file's
+ * lines are. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -174,8 +175,8 @@ static void run_cases(bool together)
     for (size_t i = 0; i < family.n_cases; i++) cr_assert_eq(family.cases[i].n_done, 1);
 }
 
-/* A family at its end: alone with as many sequences as the widest search has beams, and all at once with three times
- * as many. */
+/* A family at its end: alone with as many sequences as the widest search has beams, and all at once with
+ * three times as many. */
 static void run_family(void)
 {
     if (family.n_cases == 0) return;
@@ -252,8 +253,8 @@ static void submit_long(uint32_t number, struct found *found)
     cr_assert_eq(engine_queue_submit(queue, &request, NULL), ENGINE_OK, "%s", engine_error_message());
 }
 
-/* Layers with a window keep less than the others, also of beams that are put back: the same is found as alone. Each later
- * search goes first. */
+/* Layers with a window keep less than the others, also of beams that are put back: the same is found as
+ * alone. Each later search goes first. */
 static void put_back_windows(const char *name)
 {
     open_family(name, LONG_BEAMS, 128, 0);

@@ -1,4 +1,5 @@
-/* test-bos.c: texts that bring their own BOS, such as those of templates: the model gets one, and a warning says so. */
+/* test-bos.c: texts that bring their own BOS, such as those of templates: the model gets one, and a warning
+ * says so. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* test-chat-history.c: the file of what was typed in chats: its escapes, its size, and many that write at once. */
+/* test-chat-history.c: the file of what was typed in chats: its escapes, its size, and many that write at
+ * once. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* test-check-reference.c: the conformance suite's reference itself, against numbers of PyTorch and transformers, which
- * tests/tools/reference-values printed. */
+/* test-check-reference.c: the conformance suite's reference itself, against numbers of PyTorch and
+ * transformers, which tests/tools/reference-values printed. */
 #include <criterion/criterion.h>
 #include <math.h>
 

@@ -1,4 +1,5 @@
-/* test-check.c: `engine plugins check`: our plugins conform, and plugins with a fault are found out, each for its own. */
+/* test-check.c: `engine plugins check`: our plugins conform, and plugins with a fault are found out, each for
+ * its own. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <signal.h>
@@ -14,8 +15,8 @@
 
 #define BUILT TEST_BINARY_DIR "/plugins/built"
 
-/* The checks of a plugin as JSON, or those that `only` names, with a time limit of so many seconds. *status is the
- * program's. */
+/* The checks of a plugin as JSON, or those that `only` names, with a time limit of so many seconds. *status
+ * is the program's. */
 static json_t *check_only(const char *folder, const char *name, const char *only, const char *seconds,
                           int *status)
 {
@@ -67,15 +68,16 @@ static void conforms(const char *folder, const char *name, size_t checks, bool c
     json_decref(json);
 }
 
-/* A plugin that fails for a reason: the check that finds it, and words of its message. All other failures are of checks
- * that `may_fail` names the area of, if it isn't NULL. */
+/* A plugin that fails for a reason: the check that finds it, and words of its message. All other failures are
+ * of checks that `may_fail` names the area of, if it isn't NULL. */
 static void fails(const char *name, const char *area, const char *what, const char *words,
                   const char *may_fail)
 {
     int status;
     size_t i;
     bool found = false;
-    /* Under AddressSanitizer too a crash is to look like one, and what a fault leaves behind is not the matter. */
+    /* Under AddressSanitizer too a crash is to look like one, and what a fault leaves behind is not the
+     * matter. */
     setenv("ASAN_OPTIONS", "detect_leaks=0:handle_segv=0:quarantine_size_mb=1", 1);
     json_t *json = check(BUILT, name, &status), *row;
     json_array_foreach(json_object_get(json, "checks"), i, row)

@@ -1,6 +1,6 @@
-/* test-cpu-exact.c: products of quantised weights whose inputs must not be rounded (exact_inputs), for each instruction
- * set: within float32's rounding of the weight's values times the inputs, and the same to the bit for one token and
- * for many. */
+/* test-cpu-exact.c: products of quantised weights whose inputs must not be rounded (exact_inputs), for each
+ * instruction set: within float32's rounding of the weight's values times the inputs, and the same to the bit
+ * for one token and for many. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* test-cpu-experts.c: the CPU plugin's matmuls with weights of several matrices: each column of each slot must come out
- * as the matmul with that one matrix gives it, to the bit, on odd sizes, for each instruction set. */
+/* test-cpu-experts.c: the CPU plugin's matmuls with weights of several matrices: each column of each slot
+ * must come out as the matmul with that one matrix gives it, to the bit, on odd sizes, for each instruction
+ * set. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -210,8 +211,8 @@ static void compare_on(struct fixture *fixture, const char *isa, const struct ex
     fixture_clear(fixture);
 }
 
-/* Cases of a test, on every instruction set that there is, with several threads and alone; emulated, a third of them, only
- * with several. */
+/* Cases of a test, on every instruction set that there is, with several threads and alone; emulated, a third
+ * of them, only with several. */
 static void compare(const struct experts_case *cases, size_t n)
 {
     static size_t n_calls;
@@ -343,7 +344,8 @@ Test(cpu_experts, a_token_gives_the_same_in_any_batch)
     }
 }
 
-/* Matmuls of one input in one stream: by a choice, by another one, and by a third that was written where the first lay. */
+/* Matmuls of one input in one stream: by a choice, by another one, and by a third that was written where the
+ * first lay. */
 Test(cpu_experts, a_choice_that_changes_is_sorted_anew)
 {
     struct experts_case c = {ENGINE_TYPE_Q4_0, 64, 20, 5, 2, 8, .shared = true};
@@ -387,8 +389,8 @@ Test(cpu_experts, a_choice_that_changes_is_sorted_anew)
     fixture_close(&fixture);
 }
 
-/* As of a router in the same stream: until it has run, there are no numbers of experts. They come at the end of a long
- * row that is copied, by one thread. */
+/* As of a router in the same stream: until it has run, there are no numbers of experts. They come at the end
+ * of a long row that is copied, by one thread. */
 Test(cpu_experts, a_choice_is_waited_for)
 {
     enum { LENGTH = 1 << 21 };

@@ -1,5 +1,5 @@
-/* test-cpu-groups.c: what version 1.1 of the border added, by the CPU plugin, for each instruction set and with several
- * threads, against double precision. */
+/* test-cpu-groups.c: what version 1.1 of the border added, by the CPU plugin, for each instruction set and
+ * with several threads, against double precision. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static bool is_quantised(uint32_t type)
     return format_of(type)->block_length > 1;
 }
 
-/* How far instruction sets may be apart: where two ways to round are equally good, they may differ in their choice. */
+/* How far instruction sets may be apart: where two ways to round are equally good, they may differ in their
+ * choice. */
 static double tolerance(const struct some_case *c)
 {
     const struct matmul_case *m = &c->as.matmul;

@@ -33,7 +33,8 @@ static void compare_matmul(struct matmul_case c)
     static unsigned n_cases;
     if ((size_t)c.k * c.rows * c.tokens > MOST_PRODUCTS) return;
     if (n_cases++ % all_or_emulated(1, 5) != 0) return;
-    /* Where two ways to round a group of activations are equally good, instruction sets may differ in their choice. */
+    /* Where two ways to round a group of activations are equally good, instruction sets may differ in their
+     * choice. */
     cpu_compare(matmul, &c, (size_t)c.rows * c.tokens,
                 is_plain(c.type) && is_plain(c.gate_type) ? 3e-6 : 5e-2);
 }
@@ -144,7 +145,8 @@ static void round_as_ggml(float *values, size_t n)
     }
 }
 
-/* Relative error of products with a matrix in blocks, or their distance from those of inputs that ggml has rounded. */
+/* Relative error of products with a matrix in blocks, or their distance from those of inputs that ggml has
+ * rounded. */
 static double product_error(uint32_t type, uint32_t k, uint32_t n_rows, bool rounded)
 {
     enum { TOKENS = 3 };
@@ -253,7 +255,8 @@ Test(cpu_rope, pairs_sizes_and_positions)
     }
 }
 
-/* Experts that a matmul follows: each once, and within the range, also of logits that no finite arithmetic leaves. */
+/* Experts that a matmul follows: each once, and within the range, also of logits that no finite arithmetic
+ * leaves. */
 Test(cpu_route, names_experts_that_there_are_whatever_the_logits)
 {
     enum { N = 24, USED = 6, TOKENS = 7 };
@@ -373,8 +376,8 @@ Test(cpu_attention, one_token_each_of_many_sequences)
     }
 }
 
-/* What 1.1 added, over several of the spans that positions are taken in, with few tokens and with many; test-cpu-groups.c
- * has the rest. */
+/* What 1.1 added, over several of the spans that positions are taken in, with few tokens and with many;
+ * test-cpu-groups.c has the rest. */
 Test(cpu_attention, options_over_long_contexts)
 {
     static const struct attention_case forms[] = {

@@ -1,5 +1,6 @@
-/* test-demo-model.c: the model that comes with the engine does what its card (models/demo/README.md) says: it answers
- * questions that it was not trained on, wherever its layers are, and its stories differ and come to an end. */
+/* test-demo-model.c: the model that comes with the engine does what its card (models/demo/README.md) says: it
+ * answers questions that it was not trained on, wherever its layers are, and its stories differ and come to
+ * an end. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -23,9 +24,10 @@ static void skip_without_model(void)
 
 TestSuite(demo_model, .init = skip_without_model);
 
-/* ---- Questions ------------------------------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------------------------------------- */
 
-/* Asks `count` questions, from all over the file, which is sorted by skill; nine in ten must be answered right. */
+/* Asks `count` questions, from all over the file, which is sorted by skill; nine in ten must be answered
+ * right. */
 static void expect_answers(const char *backend, size_t count)
 {
     struct demo_model demo;
@@ -66,9 +68,10 @@ Test(demo_model, answers_with_half_of_the_layers_on_opencl)
     expect_answers("opencl", all_or_sanitized(20, 10));
 }
 
-/* ---- Stories --------------------------------------------------------------------------------------------- */
+/* ---- Stories ------------------------------------------------------------------------------------------- */
 
-/* Whether all words are among the grammar's, which a file has, one on a line; the first that isn't in `unknown`. */
+/* Whether all words are among the grammar's, which a file has, one on a line; the first that isn't in
+ * `unknown`. */
 static bool words_are_known(const char *story, const char *words, char *unknown, size_t size)
 {
     for (const char *word = story; *word;) {

@@ -1,7 +1,8 @@
-/* test-encoders.c: the states of small encoders in ../shared/families against transformers', from GGUF files and from the
- * directories they were converted from; those of data/encoders, made by tools/families/make-encoders, against transformers' or
- * their published formulas, from the directories and from GGUF files made of them. On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with one and all
- * of the layers there. */
+/* test-encoders.c: the states of small encoders in ../shared/families against transformers', from GGUF files
+ * and from the directories they were converted from; those of data/encoders, made by
+ * tools/families/make-encoders, against transformers' or their published formulas, from the directories and
+ * from GGUF files made of them. On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with one
+ * and all of the layers there. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

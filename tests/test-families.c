@@ -1,6 +1,6 @@
-/* test-families.c: the logits of a small model of each family, in ../shared/families, against transformers'. On the CPU, or
- * with TEST_BACKEND on a GPU plugin's device as well, with none, one and all of the layers there. A plugin that was built
- * with the border's first version has to run them too. */
+/* test-families.c: the logits of a small model of each family, in ../shared/families, against transformers'.
+ * On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with none, one and all of the layers
+ * there. A plugin that was built with the border's first version has to run them too. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -147,8 +147,8 @@ static void check(const struct sample *sample, const struct setting *setting, do
 
 enum { PROMPT = 17, NEW = 24 };
 
-/* What a model goes on with at temperature 0, and up to where that doesn't hang on the last bits: before the first token
- * whose two best logits differ by less than a thousandth. */
+/* What a model goes on with at temperature 0, and up to where that doesn't hang on the last bits: before the
+ * first token whose two best logits differ by less than a thousandth. */
 struct text {
     int32_t tokens[NEW];
     int n_certain;
@@ -196,8 +196,8 @@ static bool write_text(const char *path, const struct setting *setting, const in
     return !status;
 }
 
-/* The text of a file by each of the settings is that of the CPU with one thread. Adds how many tokens were held against
- * it, and how many there are, to counts. */
+/* The text of a file by each of the settings is that of the CPU with one thread. Adds how many tokens were
+ * held against it, and how many there are, to counts. */
 static void compare_texts(const char *name, const char *path, const struct setting *settings, size_t n,
                           int counts[2])
 {
@@ -278,7 +278,8 @@ Test(families, texts_are_the_same_whatever_threads_and_batches)
     cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
 }
 
-/* The backend of the examples, compiled with the header of 1.0: it knows plain products, all else is the CPU's. */
+/* The backend of the examples, compiled with the header of 1.0: it knows plain products, all else is the
+ * CPU's. */
 Test(families, a_backend_of_the_first_version_runs_unlike_families)
 {
     static const char *const names[] = {"falcon40", "gemma3",   "gptoss", "deepseek3",

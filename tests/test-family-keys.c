@@ -1,5 +1,5 @@
-/* test-family-keys.c: metadata that lies, of families with experts: each lie ends in one line that names the file and what is
- * wrong; the same keys without it are read. */
+/* test-family-keys.c: metadata that lies, of families with experts: each lie ends in one line that names the
+ * file and what is wrong; the same keys without it are read. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

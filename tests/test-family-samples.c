@@ -1,5 +1,5 @@
-/* test-family-samples.c: logits of families, and of forms of their files, of which ../shared/families has no model, against
- * numbers of transformers (tests/tools/reference-families). */
+/* test-family-samples.c: logits of families, and of forms of their files, of which ../shared/families has no
+ * model, against numbers of transformers (tests/tools/reference-families). */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

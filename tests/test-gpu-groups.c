@@ -1,5 +1,6 @@
-/* test-gpu-groups.c: what version 1.1 of the border added, by a GPU plugin on its first device, against double precision, in
- * every form of its kernels that runs here. Where there is no device the tests skip, saying so. */
+/* test-gpu-groups.c: what version 1.1 of the border added, by a GPU plugin on its first device, against
+ * double precision, in every form of its kernels that runs here. Where there is no device the tests skip,
+ * saying so. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,8 @@ static bool has_to_claim(const char *area)
     return strcmp(gpu.plugin, "vulkan") == 0 ? claim->vulkan : claim->opencl;
 }
 
-/* What GPU plugins don't take: caches with gaps, unless values lie within keys; odd rows of float16 in them; a gate of
- * another type. */
+/* What GPU plugins don't take: caches with gaps, unless values lie within keys; odd rows of float16 in them;
+ * a gate of another type. */
 static bool may_refuse(const struct some_case *c)
 {
     const struct attention_case *a = &c->as.attention;

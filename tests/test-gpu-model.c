@@ -1,5 +1,6 @@
-/* test-gpu-model.c: whole models on the first device of a GPU plugin, from outside, under Vulkan's validation layers where they
- * are installed: with any number of layers offloaded, in any memory, and on a machine without a driver. */
+/* test-gpu-model.c: whole models on the first device of a GPU plugin, from outside, under Vulkan's validation
+ * layers where they are installed: with any number of layers offloaded, in any memory, and on a machine
+ * without a driver. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ Test(gpu_model, layers_in_turns_on_two_devices)
     free(expected);
 }
 
-/* ---- Logits ------------------------------------------------------------------------------------------------------- */
+/* ---- Logits -------------------------------------------------------------------------------------------- */
 
 /* The float32 values of a NumPy file; the first of `n`, in new memory. */
 static float *read_npy(const char *path, size_t *n)

@@ -1,6 +1,6 @@
-/* test-gpu-ops.c: every operation of a GPU plugin on its first device, on odd sizes, against double precision, in every form
- * of its kernels that runs here, under Vulkan's validation layers where they are installed. Where there is no device the
- * tests skip, saying so. */
+/* test-gpu-ops.c: every operation of a GPU plugin on its first device, on odd sizes, against double
+ * precision, in every form of its kernels that runs here, under Vulkan's validation layers where they are
+ * installed. Where there is no device the tests skip, saying so. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void teardown(void)
 
 TestSuite(gpu_ops, .init = setup, .fini = teardown);
 
-/* ---- Matmul ------------------------------------------------------------------------------------------------------- */
+/* ---- Matmul -------------------------------------------------------------------------------------------- */
 
 static size_t block_length(uint32_t type)
 {
@@ -128,8 +128,8 @@ Test(gpu_ops, one_column_in_groups)
                                         .gate = true});
 }
 
-/* The products of the first 1, 2, ... columns of the same input: those of a column are the same to the bit, however many
- * there are. */
+/* The products of the first 1, 2, ... columns of the same input: those of a column are the same to the bit,
+ * however many there are. */
 static void few_columns(uint32_t type, uint32_t k, uint32_t rows, bool gate)
 {
     static const uint32_t counts[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16};
@@ -189,7 +189,7 @@ Test(gpu_ops, few_columns_do_not_depend_on_each_other)
     }
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------------------------------------- */
 
 static void rows_of_every_size(void)
 {
@@ -250,7 +250,7 @@ Test(gpu_ops, get_rows)
     free(run_get_rows_case(&fixture, &activation));
 }
 
-/* ---- Attention ---------------------------------------------------------------------------------------------------- */
+/* ---- Attention ----------------------------------------------------------------------------------------- */
 
 static void attention(struct attention_case c)
 {

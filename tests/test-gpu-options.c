@@ -1,5 +1,6 @@
-/* test-gpu-options.c: what a GPU plugin's kernels have forms or limits for beside what all backends are tried with
- * (test-gpu-groups.c): the largest heads and routers, experts of a type with integer products of its own. */
+/* test-gpu-options.c: what a GPU plugin's kernels have forms or limits for beside what all backends are tried
+ * with (test-gpu-groups.c): the largest heads and routers, experts of a type with integer products of its
+ * own. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

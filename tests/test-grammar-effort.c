@@ -1,5 +1,5 @@
-/* test-grammar-effort.c: texts of grammars that a stranger may have made to take long. Steps are counted, not seconds: twice
- * the text takes about twice the steps, or is refused, and there is an end to them. */
+/* test-grammar-effort.c: texts of grammars that a stranger may have made to take long. Steps are counted, not
+ * seconds: twice the text takes about twice the steps, or is refused, and there is an end to them. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

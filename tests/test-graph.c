@@ -1,5 +1,5 @@
-/* test-graph.c: the builder of graphs: shapes that don't go together end in a message that names the tensor or the
- * operation; derived weights, views and caches are what they should be. */
+/* test-graph.c: the builder of graphs: shapes that don't go together end in a message that names the tensor
+ * or the operation; derived weights, views and caches are what they should be. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

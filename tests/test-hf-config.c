@@ -1,6 +1,7 @@
-/* test-hf-config.c: config.json as metadata: the defaults of each model type, the keys that it reads and those that it
- * ignores, and the forms of rope's parameters. What is expected was recorded from transformers 5.12.1: the values of its
- * configuration classes, and for the logits its models with the weights of ../shared/families. */
+/* test-hf-config.c: config.json as metadata: the defaults of each model type, the keys that it reads and
+ * those that it ignores, and the forms of rope's parameters. What is expected was recorded from transformers
+ * 5.12.1: the values of its configuration classes, and for the logits its models with the weights of
+ * ../shared/families. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -70,7 +71,7 @@ static void expect_number(const struct metadata *metadata, const char *architect
               key, value, expected);
 }
 
-/* ---- Defaults ------------------------------------------------------------------------------------------- */
+/* ---- Defaults ------------------------------------------------------------------------------------------ */
 
 static const struct preset {
     const char *type;
@@ -212,7 +213,7 @@ Test(hf_config, numbers_of_some_types_have_defaults_too)
     EXPECT_ALL(cases);
 }
 
-/* ---- Keys of other types -------------------------------------------------------------------------------- */
+/* ---- Keys of other types ------------------------------------------------------------------------------- */
 
 Test(hf_config, keys_that_a_type_does_not_read_are_ignored)
 {
@@ -316,7 +317,7 @@ Test(hf_config, windows_lie_where_the_type_has_them)
                          cases[i].members, layer);
 }
 
-/* ---- Rope ----------------------------------------------------------------------------------------------- */
+/* ---- Rope ---------------------------------------------------------------------------------------------- */
 
 #define PARAMETERS "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 500.0}, "
 #define YARN                                                                                                 \
@@ -402,7 +403,7 @@ Test(hf_config, a_theta_that_is_replaced_is_named)
     log_to(NULL, NULL);
 }
 
-/* ---- Logits --------------------------------------------------------------------------------------------- */
+/* ---- Logits -------------------------------------------------------------------------------------------- */
 
 #define FAMILIES TEST_SHARED_DIR "/families/"
 

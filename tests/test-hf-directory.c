@@ -1,5 +1,5 @@
-/* test-hf-directory.c: directories of Hugging Face: how tensors are ordered, and what is refused. Their logits are
- * those of hf-families. */
+/* test-hf-directory.c: directories of Hugging Face: how tensors are ordered, and what is refused. Their
+ * logits are those of hf-families. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -521,7 +521,8 @@ Test(hf_directory, warns_of_what_does_not_go_together)
     log_to(NULL, NULL);
 }
 
-/* The embedding and the head where tie_word_embeddings is true: either alone is both; two that differ are two. */
+/* The embedding and the head where tie_word_embeddings is true: either alone is both; two that differ are
+ * two. */
 Test(hf_directory, uses_a_stored_head_beside_a_tied_embedding)
 {
     static const struct {
@@ -553,7 +554,8 @@ Test(hf_directory, uses_a_stored_head_beside_a_tied_embedding)
     log_to(NULL, NULL);
 }
 
-/* A bias that config.json doesn't give the model is left out, with a warning; where the type has no such key it stays. */
+/* A bias that config.json doesn't give the model is left out, with a warning; where the type has no such key
+ * it stays. */
 Test(hf_directory, leaves_out_what_config_json_switches_off)
 {
     static const struct {

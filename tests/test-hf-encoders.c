@@ -1,5 +1,6 @@
-/* test-hf-encoders.c: encoders of Hugging Face's types, written with the same weights under each type's names, have the
- * states of `bert`, which test-encoders.c compares with transformers'. And what sentence-transformers' files say. */
+/* test-hf-encoders.c: encoders of Hugging Face's types, written with the same weights under each type's
+ * names, have the states of `bert`, which test-encoders.c compares with transformers'. And what
+ * sentence-transformers' files say. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

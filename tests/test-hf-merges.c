@@ -1,4 +1,5 @@
-/* test-hf-merges.c: merges and words that are taken out of a tokenizer.json's text, and those that stay for Jansson. */
+/* test-hf-merges.c: merges and words that are taken out of a tokenizer.json's text, and those that stay for
+ * Jansson. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test-hf-quantised.c: quantised matrices of Hugging Face's directories whose shapes are unusual, or impossible. Those of
- * published models are compared by hf-families. */
+/* test-hf-quantised.c: quantised matrices of Hugging Face's directories whose shapes are unusual, or
+ * impossible. Those of published models are compared by hf-families. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static void end(void)
 
 TestSuite(hf_quantised, .init = begin, .fini = end);
 
-/* Codes without their scales, or with too few of them; groups that do not exist; matrices without values; rows that
- * would have to be cut. */
+/* Codes without their scales, or with too few of them; groups that do not exist; matrices without values;
+ * rows that would have to be cut. */
 Test(hf_quantised, refuses_weights)
 {
     static const char fp8[] = CONFIG("llama", FP8);

@@ -1,5 +1,5 @@
-/* test-hf-quantize.c: `engine quantize` with directories of Hugging Face: what the file has, and that the engine
- * computes the same from it. */
+/* test-hf-quantize.c: `engine quantize` with directories of Hugging Face: what the file has, and that the
+ * engine computes the same from it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,8 +295,8 @@ Test(hf_quantize, without_integers_results_are_those_of_the_dequantised_model)
     free(exact), free(none);
 }
 
-/* A matrix of GPTQ, [n, 1024], in groups of 128, with these zeros (stored less 1), scales of 1/2. Code i of a word is
- * input 8 * row + i; all words are alike. */
+/* A matrix of GPTQ, [n, 1024], in groups of 128, with these zeros (stored less 1), scales of 1/2. Code i of a
+ * word is input 8 * row + i; all words are alike. */
 static void write_gptq(const char *to, size_t n, uint32_t zero_word)
 {
     static const uint32_t word = 0xfedc0123;

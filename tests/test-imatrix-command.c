@@ -1,5 +1,5 @@
-/* test-imatrix-command.c: `engine imatrix` from outside: sums by their definition, on a split model, added to a file; and
- * the sums of experts and heads. */
+/* test-imatrix-command.c: `engine imatrix` from outside: sums by their definition, on a split model, added to
+ * a file; and the sums of experts and heads. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -92,7 +92,8 @@ static const float *values_of(const struct model *model, const char *name)
     return tensor->data;
 }
 
-/* The first layer's attention reads the normed embeddings. A token that begins texts is in each window's first place. */
+/* The first layer's attention reads the normed embeddings. A token that begins texts is in each window's
+ * first place. */
 static void first_means(double *means)
 {
     struct model *model;

@@ -1,5 +1,5 @@
-/* test-imatrix.c: importance matrices: what weights make of blocks, and `engine quantize --imatrix` with both formats of
- * llama-imatrix. */
+/* test-imatrix.c: importance matrices: what weights make of blocks, and `engine quantize --imatrix` with both
+ * formats of llama-imatrix. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,8 +31,8 @@ static float uniform(uint64_t *seed)
 
 #define N 16384
 
-/* The types that use weights, and how much of the weighted error these left when this was written: of make_numbers' values
- * without and with a shift. */
+/* The types that use weights, and how much of the weighted error these left when this was written: of
+ * make_numbers' values without and with a shift. */
 static const struct {
     uint32_t type;
     double left[2];

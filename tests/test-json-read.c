@@ -242,7 +242,8 @@ static void fail_each(const char *text, const json_t *expected)
     }
 }
 
-/* Where an allocation of Jansson's fails nothing is read, of strings of any length, and no text without a part. */
+/* Where an allocation of Jansson's fails nothing is read, of strings of any length, and no text without a
+ * part. */
 Test(json_read, no_memory)
 {
     char text[2400];

@@ -1,6 +1,6 @@
-/* test-kv-states.c: sequences whose model keeps states: they go on only from where their state is known, which is where
- * they end, where a prompt began, or where one ended. The copies of states are carried out on numbers here: each state is
- * the sum of the tokens that it has seen. */
+/* test-kv-states.c: sequences whose model keeps states: they go on only from where their state is known,
+ * which is where they end, where a prompt began, or where one ended. The copies of states are carried out on
+ * numbers here: each state is the sum of the tokens that it has seen. */
 #include <criterion/criterion.h>
 
 #include "kv/cache.h"

@@ -40,7 +40,8 @@ static struct kv_cache *create(uint32_t n_blocks, uint32_t window, uint32_t n_pl
     return cache;
 }
 
-/* A window of a block, 5 places: those in reach, one in which the reach begins, one to grow into, one kept. */
+/* A window of a block, 5 places: those in reach, one in which the reach begins, one to grow into, one
+ * kept. */
 Test(kv_window, a_long_sequence_needs_no_more_places_than_a_short_one)
 {
     struct kv_cache *cache = create(40, B, 5);

@@ -175,8 +175,8 @@ Test(kv, the_least_recently_used_go_first)
     kv_destroy(cache);
 }
 
-/* A block that an earlier text went on from keeps its tokens: what came after them must not be taken for what comes after
- * others. */
+/* A block that an earlier text went on from keeps its tokens: what came after them must not be taken for what
+ * comes after others. */
 Test(kv, a_text_that_takes_another_turn_leaves_the_first_one_findable)
 {
     struct kv_cache *cache = kv_create(2, 400, 8);

@@ -1,5 +1,5 @@
-/* test-llama2c-chat.c: a chat with a llama2.c checkpoint feeds the model the tokens that llama2.c's run.c feeds it.
- * tools/llama2c/record has recorded them. */
+/* test-llama2c-chat.c: a chat with a llama2.c checkpoint feeds the model the tokens that llama2.c's run.c
+ * feeds it. tools/llama2c/record has recorded them. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdlib.h>

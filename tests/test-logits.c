@@ -1,5 +1,5 @@
-/* test-logits.c: `engine logits`: what --top prints is what it writes as JSON; which settings change it; the file that it
- * writes, and those that it leaves alone. */
+/* test-logits.c: `engine logits`: what --top prints is what it writes as JSON; which settings change it; the
+ * file that it writes, and those that it leaves alone. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@ TestSuite(logits, .init = begin_model, .fini = end_model, .timeout = 1200);
 
 #define LOGITS(...) PROGRAM("logits", "-m", model, "--backend", "cpu", "--tokens", "5 6 7", __VA_ARGS__)
 
-/* [cpu] integers: small matrices of Q8_0 are computed in float32 unless it is `all`, as ENGINE_CPU_INTEGERS says too. */
+/* [cpu] integers: small matrices of Q8_0 are computed in float32 unless it is `all`, as ENGINE_CPU_INTEGERS
+ * says too. */
 Test(logits, rounding_on_the_cpu_is_a_setting)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* test-no-vocabulary.c: commands on a model whose vocabulary cannot be read: with tokens given by ids they show ids and
- * say why; texts are refused. */
+/* test-no-vocabulary.c: commands on a model whose vocabulary cannot be read: with tokens given by ids they
+ * show ids and say why; texts are refused. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

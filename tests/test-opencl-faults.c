@@ -1,7 +1,7 @@
-/* test-opencl-faults.c: the OpenCL plugin on machines that are not this one, made by a library in front of the real one
- * (opencl-shim.c): GPUs with memory of their own, small allocations, small work-groups, too little memory, devices that are
- * lost; without loader or driver; with binaries that somebody has damaged; killed in the middle of a run; and under
- * oclgrind, which looks for wrong accesses and races. */
+/* test-opencl-faults.c: the OpenCL plugin on machines that are not this one, made by a library in front of
+ * the real one (opencl-shim.c): GPUs with memory of their own, small allocations, small work-groups, too
+ * little memory, devices that are lost; without loader or driver; with binaries that somebody has damaged;
+ * killed in the middle of a run; and under oclgrind, which looks for wrong accesses and races. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <glob.h>
@@ -54,7 +54,7 @@ static char *text_on_cpu(void)
     return result.out;
 }
 
-/* ---- Other machines ------------------------------------------------------------------------------------------------ */
+/* ---- Other machines ------------------------------------------------------------------------------------ */
 
 Test(opencl_faults, the_same_text_on_other_devices)
 {
@@ -148,9 +148,10 @@ Test(opencl_parts, matrices_on_a_gpu)
     multiply_matrices_in_parts("discrete allocation=62000");
 }
 
-/* ---- A damaged model ------------------------------------------------------------------------------------------------ */
+/* ---- A damaged model ----------------------------------------------------------------------------------- */
 
-/* Whatever comes out of a router's matrix, the experts that matmul then reads are there, and each but once. */
+/* Whatever comes out of a router's matrix, the experts that matmul then reads are there, and each but
+ * once. */
 Test(opencl_faults, a_router_without_numbers_chooses_experts_all_the_same)
 {
     enum { N_EXPERTS = 70, N_USED = 6, TOKENS = 3 };
@@ -188,7 +189,7 @@ Test(opencl_faults, a_router_without_numbers_chooses_experts_all_the_same)
         }
 }
 
-/* ---- Too little memory, lost devices, compilers that fail ----------------------------------------------------------- */
+/* ---- Too little memory, lost devices, compilers that fail ---------------------------------------------- */
 
 Test(opencl_faults, less_memory_than_the_device_says_means_a_smaller_offload)
 {
@@ -205,8 +206,8 @@ Test(opencl_faults, less_memory_than_the_device_says_means_a_smaller_offload)
     free(expected);
 }
 
-/* A device that has what the plan says takes all that runs, scratch memory for a whole batch too; one that has less shows
- * it while the model is loaded, and takes less. */
+/* A device that has what the plan says takes all that runs, scratch memory for a whole batch too; one that
+ * has less shows it while the model is loaded, and takes less. */
 Test(opencl_faults, a_plan_holds)
 {
     static const unsigned missing[] = {0, 2000, 20000, 48000};
@@ -249,7 +250,7 @@ Test(opencl_faults, what_goes_wrong_while_running_is_an_error)
     }
 }
 
-/* ---- Devices that can't be used ------------------------------------------------------------------------------------ */
+/* ---- Devices that can't be used ------------------------------------------------------------------------ */
 
 /* One line where OpenCL was asked for, and where it wasn't as many as are expected. */
 static void expect_cpu_takes_over(const char *reason, size_t lines_unasked)
@@ -322,7 +323,7 @@ Test(opencl_faults, nor_a_loader)
     free(folder);
 }
 
-/* ---- Kept binaries -------------------------------------------------------------------------------------------------- */
+/* ---- Kept binaries ------------------------------------------------------------------------------------- */
 
 static void expect_sound_run(const char *expected, const char *what)
 {
@@ -376,9 +377,10 @@ Test(opencl_faults, killed_in_the_middle_of_a_run)
     free(folder), free(expected);
 }
 
-/* ---- Under oclgrind -------------------------------------------------------------------------------------------------- */
+/* ---- Under oclgrind ------------------------------------------------------------------------------------ */
 
-/* From here on OpenCL is oclgrind, in this process and its children; what it has to say goes to `log`. Skips without it. */
+/* From here on OpenCL is oclgrind, in this process and its children; what it has to say goes to `log`. Skips
+ * without it. */
 static void go_under_oclgrind(const char *folder, char log[512])
 {
     snprintf(log, 512, "%s", files_path(folder, "log"));
@@ -429,8 +431,8 @@ Test(opencl_faults, no_wrong_access_and_no_race_under_oclgrind)
     free(folder);
 }
 
-/* What Llama doesn't take: experts, one by one and sorted, the router, attention's additions. (Without the suite's setup, as
- * the loader must not have been here before.) */
+/* What Llama doesn't take: experts, one by one and sorted, the router, attention's additions. (Without the
+ * suite's setup, as the loader must not have been here before.) */
 Test(opencl_oclgrind, operations_of_other_families)
 {
     static const struct matmul_case products[] = {

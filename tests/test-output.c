@@ -1,5 +1,5 @@
-/* test-output.c: files that commands write, when the program is ended in the middle: what was there stays, and nothing
- * unfinished is left for good. */
+/* test-output.c: files that commands write, when the program is ended in the middle: what was there stays,
+ * and nothing unfinished is left for good. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -170,7 +170,8 @@ static const char *find_part(void)
     return name;
 }
 
-/* What a kill has left the next run removes, however many there are; what others write or own it leaves alone. */
+/* What a kill has left the next run removes, however many there are; what others write or own it leaves
+ * alone. */
 Test(output, what_a_kill_leaves_goes_with_the_next_run)
 {
     static const char *const strangers[] = {
@@ -272,8 +273,8 @@ static bool has_mapped(pid_t child, const char *path)
     return found;
 }
 
-/* The weights are read after the file has been mapped. Where the machine is so busy that all of it had happened by then,
- * it is tried again. */
+/* The weights are read after the file has been mapped. Where the machine is so busy that all of it had
+ * happened by then, it is tried again. */
 static void shrink_while_loaded(const char *model)
 {
     const char *const arguments[] = {"engine", "run", "-m",     model, "-p", "One day",

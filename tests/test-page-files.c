@@ -1,5 +1,5 @@
-/* Tests of the page as the build embeds it (web/embed.cmake): nothing that it names is missing, and each file can be
- * sent as it is. */
+/* Tests of the page as the build embeds it (web/embed.cmake): nothing that it names is missing, and each file
+ * can be sent as it is. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test-perplexity.c: `engine perplexity` from outside: by its definition from `engine logits`, and against another type of
- * the same model; files of predictions that are damaged. */
+/* test-perplexity.c: `engine perplexity` from outside: by its definition from `engine logits`, and against
+ * another type of the same model; files of predictions that are damaged. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -107,7 +107,8 @@ static void expect(json_t *json, double sum, double squares, size_t n)
     json_decref(json);
 }
 
-/* Windows side by side, each begun by the token that begins texts; of each, the tokens after the first half and one. */
+/* Windows side by side, each begun by the token that begins texts; of each, the tokens after the first half
+ * and one. */
 Test(perplexity, second_halves_of_windows)
 {
     double sum = 0, squares = 0;

@@ -4,8 +4,8 @@
 
 #include "graph/place.h"
 
-/* A model of four layers: two tensors of 10 bytes and a cache of 5 each, an embedding and an output of 30, which may be
- * the same tensor. */
+/* A model of four layers: two tensors of 10 bytes and a cache of 5 each, an embedding and an output of 30,
+ * which may be the same tensor. */
 #define N_LAYERS  4
 #define N_TENSORS (3 * N_LAYERS + 2)
 #define EMBEDDING (N_TENSORS - 2)
@@ -316,7 +316,8 @@ Test(place, experts_stay_on_the_cpu_where_memory_is_short)
     cr_assert_eq(place_by_experts(PLACE_ALL, 2 + 4 * 15 + 30), N_LAYERS);
     for (uint32_t i = 0; i < EMBEDDING; i++) cr_assert_eq(device[i], i % 3 != 1, "%s", tensors[i].name);
     cr_assert_eq(device[OUTPUT], 1);
-    /* With room for the experts of two layers, those of the last two go along; with room for all, all of them. */
+    /* With room for the experts of two layers, those of the last two go along; with room for all, all of
+     * them. */
     place_by_experts(PLACE_ALL, 2 + 4 * 15 + 30 + 30 + 200);
     for (uint32_t i = 0; i < EMBEDDING; i++) cr_assert_eq(device[i], i % 3 != 1 || i / 3 >= N_LAYERS - 2);
     place_by_experts(PLACE_ALL, PLACE_NO_LIMIT);

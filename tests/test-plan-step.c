@@ -1,4 +1,5 @@
-/* test-plan-step.c: what the queue does next, on paper: who starts, who gets how many tokens, who is put back. */
+/* test-plan-step.c: what the queue does next, on paper: who starts, who gets how many tokens, who is put
+ * back. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -110,7 +111,8 @@ Test(plan_step, what_is_found_counts_once)
     expect(requests, 2, &limits, PLAN_START, 1);
 }
 
-/* Five blocks are free: three of them are for the rest of the prompt that is being read, one for who decodes. */
+/* Five blocks are free: three of them are for the rest of the prompt that is being read, one for who
+ * decodes. */
 Test(plan_step, room_that_others_need_is_not_given_away)
 {
     struct step_limits limits = roomy;
@@ -164,7 +166,7 @@ Test(plan_step, higher_priorities_take_the_place_of_lower_ones)
     expect(requests, 3, &limits, PLAN_START, 0);
 }
 
-/* ---- A queue on paper: everybody gets done, whatever the sizes -------------------------------------------- */
+/* ---- A queue on paper: everybody gets done, whatever the sizes ----------------------------------------- */
 
 static uint32_t random_state;
 

@@ -568,7 +568,8 @@ Test(plugins, cache_folder_that_others_may_write_to)
     cr_assert(strstr(log_text, "no cache folder: "));
 }
 
-/* As root with HOME of another user, `sudo -E`: a folder made there would be root's, and of no use to its owner. */
+/* As root with HOME of another user, `sudo -E`: a folder made there would be root's, and of no use to its
+ * owner. */
 Test(plugins, cache_folder_of_somebody_else)
 {
     struct stat info;

@@ -1,4 +1,5 @@
-/* test-prepared.c: the shapes that batches are rounded up to, and how few graphs are prepared for many different ones. */
+/* test-prepared.c: the shapes that batches are rounded up to, and how few graphs are prepared for many
+ * different ones. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* test-prompt-cache.c: `engine run --prompt-cache`, from outside: texts are the same with the file and without. */
+/* test-prompt-cache.c: `engine run --prompt-cache`, from outside: texts are the same with the file and
+ * without. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ TestSuite(prompt_cache, .init = begin, .fini = end_model);
 #define LONG  SHORT "0123456789"
 #define OTHER "abcdefghijklmnopqrstuvwxyzabcdefghijklmnoX"
 
-/* Runs a prompt with the file, and an option beside it. Its text has to be that of a run without. Returns how many tokens
- * came from the file. */
+/* Runs a prompt with the file, and an option beside it. Its text has to be that of a run without. Returns how
+ * many tokens came from the file. */
 static int run(const char *prompt, const char *option)
 {
     struct program_result plain = PROGRAM("-m", model, "-p", prompt, "-n", "8", "--temp", "0");

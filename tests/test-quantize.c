@@ -1,5 +1,6 @@
-/* test-quantize.c: what `engine quantize` makes of numbers, and which type each tensor gets, against what llama.cpp 0.7.0
- * does. The tables were printed by tests/tools/quantised-values, those of the mixes by `llama-quantize --dry-run`. */
+/* test-quantize.c: what `engine quantize` makes of numbers, and which type each tensor gets, against what
+ * llama.cpp 0.7.0 does. The tables were printed by tests/tools/quantised-values, those of the mixes by
+ * `llama-quantize --dry-run`. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -149,7 +150,8 @@ Test(encode, blocks_depend_on_their_own_values_alone)
     free(numbers);
 }
 
-/* Rows of one value, of numbers that float16 scales don't reach, of the largest that they do, with one outlier. */
+/* Rows of one value, of numbers that float16 scales don't reach, of the largest that they do, with one
+ * outlier. */
 Test(encode, extremes)
 {
     float x[256];
@@ -221,7 +223,8 @@ static const struct {
               {"falcon", 16, 1, 0, false},
               {"llama", 80, 1, 0, false}};
 
-/* A letter for each layer, or one for all: digits are the K types', 8 is Q8_0, o Q4_0, n IQ4_NL, x IQ4_XS, - nothing. */
+/* A letter for each layer, or one for all: digits are the K types', 8 is Q8_0, o Q4_0, n IQ4_NL, x IQ4_XS, -
+ * nothing. */
 static const struct {
     size_t model;
     const char *mix, *output_and_embedding, *k, *attention_output, *v, *down, *up;

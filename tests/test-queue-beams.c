@@ -1,5 +1,5 @@
-/* test-queue-beams.c: requests with beams in the queue: whatever else is there, and however often they are put back, they
- * find what they find alone. What that is, test-beam-families.c compares with transformers. */
+/* test-queue-beams.c: requests with beams in the queue: whatever else is there, and however often they are
+ * put back, they find what they find alone. What that is, test-beam-families.c compares with transformers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static void take(void *user, const struct engine_event *event)
     if (found->n > 0) cr_assert_eq(event->text.length, event->beams[0].text.length);
 }
 
-/* Beams of 2 to 8 with prompts of 1 to 56 tokens, and up to 60 new ones. Tokens that stop a text are frequent enough that
- * some end early. */
+/* Beams of 2 to 8 with prompts of 1 to 56 tokens, and up to 60 new ones. Tokens that stop a text are frequent
+ * enough that some end early. */
 static struct engine_request search(uint32_t number, struct found *found)
 {
     static int32_t stops[20];
@@ -265,8 +265,8 @@ Test(queue_beams, biases_count)
 
 /* ---- Grammars ---- */
 
-/* The sum of the log-probabilities of a text's tokens, and of the one that ends it, under a grammar; computed without the
- * queue. */
+/* The sum of the log-probabilities of a text's tokens, and of the one that ends it, under a grammar; computed
+ * without the queue. */
 static double sum_of(struct engine_grammar *grammar, const struct engine_request *request,
                      const int32_t *tokens, size_t n, bool ends)
 {
@@ -335,8 +335,8 @@ static bool has_text(const char *text)
     return false;
 }
 
-/* Each beam is somewhere else in the grammar. The four texts of the first are all found, and a text that may go on ends with
- * a token of its own. */
+/* Each beam is somewhere else in the grammar. The four texts of the first are all found, and a text that may
+ * go on ends with a token of its own. */
 Test(queue_beams, under_a_grammar)
 {
     open_queue(8, 0, NULL);

@@ -150,7 +150,8 @@ Test(queue_embed, each_pooling)
     }
 }
 
-/* Texts beside embeddings are as they are alone; and with a cache for less than all, requests are put back. */
+/* Texts beside embeddings are as they are alone; and with a cache for less than all, requests are put
+ * back. */
 Test(queue_embed, beside_texts)
 {
     make_prompts();

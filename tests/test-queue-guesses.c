@@ -9,7 +9,8 @@ TestSuite(queue_guesses, .init = begin_queue, .fini = end_queue, .timeout = 1200
 
 static struct engine_context *draft;
 
-/* Prompts that repeat themselves and texts without penalties, which do so soon: there is something to look up. */
+/* Prompts that repeat themselves and texts without penalties, which do so soon: there is something to look
+ * up. */
 static void create_repeating(uint32_t n, uint32_t most)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -59,7 +60,8 @@ Test(queue_guesses, texts_are_the_same_with_lookup)
     }
 }
 
-/* The model drafts for itself: without penalties and at temperature 0 all guesses come true that the text has room for. */
+/* The model drafts for itself: without penalties and at temperature 0 all guesses come true that the text has
+ * room for. */
 Test(queue_guesses, texts_are_the_same_with_a_draft)
 {
     create_repeating(24, 60);
@@ -107,7 +109,7 @@ Test(queue_guesses, refuses_drafts_that_cannot_work)
     engine_context_destroy(draft);
 }
 
-/* ---- Distribution --------------------------------------------------------------------------------------- */
+/* ---- Distribution -------------------------------------------------------------------------------------- */
 
 #define N_SEEDS 4000
 #define N_TOP   3 /* tokens that the sampler chooses from, each time */
@@ -232,8 +234,8 @@ Test(queue_guesses, the_distribution_is_the_models)
     struct cell cells[N_CELLS];
     struct engine_queue_options options = {
         .struct_size = sizeof options, .n_guess_least = 2, .n_guess_most = 2};
-    /* The 99.9th percentile of chi squared with 26 degrees of freedom. The same model and the same seeds always
-     * give the same statistic. */
+    /* The 99.9th percentile of chi squared with 26 degrees of freedom. The same model and the same seeds
+     * always give the same statistic. */
     const double most = 54.05;
     n_batch = 16 * N_PROMPT; /* all prompts in one step */
     find_cells(cells);

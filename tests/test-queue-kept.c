@@ -113,7 +113,8 @@ Test(queue_kept, a_text_that_branches_off)
     cr_assert_eq(info_of_queue().n_cached, 0);
 }
 
-/* With room for both, the kept text stays, and another that begins alike shares it to the token, however little that is. */
+/* With room for both, the kept text stays, and another that begins alike shares it to the token, however
+ * little that is. */
 Test(queue_kept, beginnings_of_any_length)
 {
     for (uint32_t n_common = 1; n_common < 70; n_common += 11) {

@@ -1,5 +1,5 @@
-/* test-queue-logprobs.c: the probabilities in the events of requests: those of the model's logits, whatever the sampler
- * does, also if the events are polled, with guesses, and if requests are put back. */
+/* test-queue-logprobs.c: the probabilities in the events of requests: those of the model's logits, whatever
+ * the sampler does, also if the events are polled, with guesses, and if requests are put back. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* test-queue-recurrent.c: the queue on models with states (tests/fuzz/models): what it does with sequences (sharing beginnings,
- * putting requests back, keeping and forking sequences) changes no text, and guesses are refused. */
+/* test-queue-recurrent.c: the queue on models with states (tests/fuzz/models): what it does with sequences
+ * (sharing beginnings, putting requests back, keeping and forking sequences) changes no text, and guesses are
+ * refused. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -236,8 +237,8 @@ Test(queue_recurrent, requests_that_are_put_back_go_on_as_if_nothing_had_happene
     }
 }
 
-/* A turn goes on with what the turn before left. One that is asked otherwise goes on where a prompt ended, or from the
- * beginning. */
+/* A turn goes on with what the turn before left. One that is asked otherwise goes on where a prompt ended, or
+ * from the beginning. */
 Test(queue_recurrent, turns_go_on_where_the_last_one_ended)
 {
     static struct text first, second, other, third;
@@ -335,8 +336,8 @@ static double logprob_alone(const int32_t *prompt, size_t n_prompt, const int32_
     return result;
 }
 
-/* Beams fork and drop each other's states at every token. Each must have the probability that it has alone, also beside
- * another request. */
+/* Beams fork and drop each other's states at every token. Each must have the probability that it has alone,
+ * also beside another request. */
 Test(queue_recurrent, beams_have_the_probabilities_that_they_have_alone)
 {
     static struct text other;
@@ -390,7 +391,8 @@ Test(queue_recurrent, guesses_are_refused_whichever_model_is_recurrent)
     }
 }
 
-/* Of the memory in use, only the list of tokens grows with the text, by four bytes a token or, if it doubles, eight. */
+/* Of the memory in use, only the list of tokens grows with the text, by four bytes a token or, if it doubles,
+ * eight. */
 Test(queue_recurrent, memory_does_not_grow_with_the_text)
 {
     enum { SHORT = 200, LONG = 2200 };

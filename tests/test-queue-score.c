@@ -132,8 +132,8 @@ Test(queue_score, text_follows_the_scores)
     cr_assert_eq(s->n_generated, 5);
 }
 
-/* Answers to one prompt, submitted at once: what they share is computed once, in whole blocks, but never a token whose
- * logits are needed. */
+/* Answers to one prompt, submitted at once: what they share is computed once, in whole blocks, but never a
+ * token whose logits are needed. */
 Test(queue_score, what_prompts_share_is_computed_once)
 {
     open_queue(4, 0, NULL);

@@ -8,7 +8,7 @@
 TestSuite(queue, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 TestSuite(queue_faults, .fini = end_queue, .timeout = 1200);
 
-/* ---- Texts ------------------------------------------------------------------------------------------------ */
+/* ---- Texts --------------------------------------------------------------------------------------------- */
 
 Test(queue, each_gives_what_it_gives_alone)
 {
@@ -52,8 +52,8 @@ Test(queue, until_a_request_is_done)
     run(ENGINE_QUEUE_DONE); /* none is left */
 }
 
-/* All of them at once, of three priorities, some cancelled while they wait or run, with a cache for `part` of a hundredth of
- * what they need. */
+/* All of them at once, of three priorities, some cancelled while they wait or run, with a cache for `part` of
+ * a hundredth of what they need. */
 static void run_crowd(uint32_t n_sequences, uint32_t part, bool at_once)
 {
     uint32_t needed = 0;
@@ -193,7 +193,7 @@ Test(queue, the_context_is_full)
     }
 }
 
-/* ---- Progress, polls, threads ------------------------------------------------------------------------------ */
+/* ---- Progress, polls, threads -------------------------------------------------------------------------- */
 
 static void count_prompt(void *user, const struct engine_event *event)
 {
@@ -314,7 +314,7 @@ Test(queue, destroyed_with_requests)
     cr_assert_eq(samples[2].last.reason, ENGINE_DONE_CANCELLED);
 }
 
-/* ---- Refusals and failures --------------------------------------------------------------------------------- */
+/* ---- Refusals and failures ----------------------------------------------------------------------------- */
 
 static void refused(const struct engine_request *request, int status, const char *message)
 {
@@ -352,7 +352,8 @@ Test(queue, refusals)
     cr_assert_eq(engine_queue_cancel(queue, 77), ENGINE_ERROR_NOT_FOUND);
 }
 
-/* A device that fails in the middle: those who were in the step hear of it, the others fail in turn; nothing hangs. */
+/* A device that fails in the middle: those who were in the step hear of it, the others fail in turn; nothing
+ * hangs. */
 Test(queue_faults, a_device_that_fails)
 {
     open_model("[toy]\nfail = 300\n");

@@ -1,4 +1,5 @@
-/* test-recommended.c: sampling settings that a model recommends are the defaults of commands, from outside. */
+/* test-recommended.c: sampling settings that a model recommends are the defaults of commands, from
+ * outside. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

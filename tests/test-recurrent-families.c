@@ -1,6 +1,7 @@
-/* test-recurrent-families.c: the logits of small models with states, of data/recurrent: against transformers', from directories
- * and from GGUF files made of them; of RWKV against its published recurrences. tools/families/make-recurrent and make-rwkv made them.
- * On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with one and all of the layers there. */
+/* test-recurrent-families.c: the logits of small models with states, of data/recurrent: against
+ * transformers', from directories and from GGUF files made of them; of RWKV against its published
+ * recurrences. tools/families/make-recurrent and make-rwkv made them. On the CPU, or with TEST_BACKEND on a
+ * GPU plugin's device as well, with one and all of the layers there. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

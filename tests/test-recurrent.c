@@ -1,5 +1,6 @@
-/* test-recurrent.c: models with states, alone or beside attention, of ../shared and of tests/fuzz/models: what a sequence goes on with is the same to the bit in one go, token
- * by token, after it was copied, cut back, found again, or saved and loaded; and it takes no more memory. */
+/* test-recurrent.c: models with states, alone or beside attention, of ../shared and of tests/fuzz/models:
+ * what a sequence goes on with is the same to the bit in one go, token by token, after it was copied, cut
+ * back, found again, or saved and loaded; and it takes no more memory. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

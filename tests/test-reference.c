@@ -1,5 +1,5 @@
-/* test-reference.c: the program from outside on models with known answers, in ../shared: the text of stories260K in each
- * format, and the logits of tiny-llama in each type, no worse than llama.cpp's. */
+/* test-reference.c: the program from outside on models with known answers, in ../shared: the text of
+ * stories260K in each format, and the logits of tiny-llama in each type, no worse than llama.cpp's. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@ static void need_shared(void)
 
 /* ---- Text ---- */
 
-/* The quoted text (lines that begin with "> ") in the models' README, up to the first line that isn't quoted. */
+/* The quoted text (lines that begin with "> ") in the models' README, up to the first line that isn't
+ * quoted. */
 static char *expected_text(void)
 {
     size_t size;

@@ -341,7 +341,8 @@ static void expect_cut(uint32_t format, const char *text, const char *parts)
     expect_end(as_written(format), true, text, parts);
 }
 
-/* Wherever a call is cut after its name, what there is of its arguments is handed out; before that, nothing is. */
+/* Wherever a call is cut after its name, what there is of its arguments is handed out; before that, nothing
+ * is. */
 Test(reply, calls_as_written)
 {
     static const char arguments[] = "{\"x\":  \"a}]\\\"{\\\\\", \"y\": [{}, \"ü\"]}";
@@ -597,8 +598,8 @@ Test(reply, cut_before_the_arguments)
     expect_as_written(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]", "\n0:f({})");
 }
 
-/* Wherever a reply is cut, it reads the same in one piece and byte by byte, and no part of it is lost but the head of the
- * call that is cut; a reply that the model ended there loses nothing. */
+/* Wherever a reply is cut, it reads the same in one piece and byte by byte, and no part of it is lost but the
+ * head of the call that is cut; a reply that the model ended there loses nothing. */
 Test(reply, cut_anywhere)
 {
     for (size_t i = 0; i < sizeof forms_of_calls / sizeof *forms_of_calls; i++) {

@@ -1,5 +1,6 @@
-/* test-rerank.c: pairs of texts, classification heads, `engine rerank` and `engine classify`. The scores follow from the
- * states that the library gives, by the head's formula; tools/families/classifiers compares with transformers. */
+/* test-rerank.c: pairs of texts, classification heads, `engine rerank` and `engine classify`. The scores
+ * follow from the states that the library gives, by the head's formula; tools/families/classifiers compares
+ * with transformers. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -65,7 +66,7 @@ static void write_model(const char *more)
     free(bert), free(text), free(gguf);
 }
 
-/* ---- The library ---------------------------------------------------------------------------------------- */
+/* ---- The library --------------------------------------------------------------------------------------- */
 
 static struct engine *engine;
 static struct engine_model *model;
@@ -308,7 +309,7 @@ Test(rerank, heads_of_impossible_shapes_are_refused)
     }
 }
 
-/* ---- The commands ---------------------------------------------------------------------------------------- */
+/* ---- The commands -------------------------------------------------------------------------------------- */
 
 static void expect_lines(struct program_result result, const char *const *expected, size_t count)
 {

@@ -1,4 +1,5 @@
-/* test-run.c: the commands that run a model, from outside, with a small random model: no files from elsewhere. */
+/* test-run.c: the commands that run a model, from outside, with a small random model: no files from
+ * elsewhere. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -319,8 +320,8 @@ Test(run, json)
     program_free(&several);
 }
 
-/* Where both streams go to the same place, what is said at the end has a line of its own; the text stays as it is where
- * they don't. */
+/* Where both streams go to the same place, what is said at the end has a line of its own; the text stays as
+ * it is where they don't. */
 Test(run, the_last_line_ends)
 {
     struct program_result apart = PROGRAM("run", model, "One day", "-n", "6", "--temp", "0");
@@ -339,7 +340,8 @@ Test(run, the_last_line_ends)
     program_free(&apart);
 }
 
-/* What can be known before anything is loaded is told then: with -v, what lies where is told after loading. */
+/* What can be known before anything is loaded is told then: with -v, what lies where is told after
+ * loading. */
 Test(run, a_prompt_that_is_too_long_is_refused_before_loading)
 {
     struct program_result result =

@@ -1,5 +1,5 @@
-/* test-sampler-texts.c: what samplers do with the texts of tokens: banned texts, and DRY's sequence breakers. The
- * vocabulary is a toy: each token is one or more of the letters a to d, or a control token. */
+/* test-sampler-texts.c: what samplers do with the texts of tokens: banned texts, and DRY's sequence breakers.
+ * The vocabulary is a toy: each token is one or more of the letters a to d, or a control token. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -195,8 +195,8 @@ Test(sampler, min_p)
 
 Test(sampler, typical)
 {
-    /* Entropy of 0.5, 0.2, 0.2, 0.1: 1.22061 nats; information 0.693, 1.609, 1.609, 2.303; the distances 0.527,
-     * 0.389, 0.389, 1.082 order them 1, 2, 0, 3. 0.2 + 0.2 doesn't exceed 0.5; with 0.5 it does. */
+    /* Entropy of 0.5, 0.2, 0.2, 0.1: 1.22061 nats; information 0.693, 1.609, 1.609, 2.303; the distances
+     * 0.527, 0.389, 0.389, 1.082 order them 1, 2, 0, 3. 0.2 + 0.2 doesn't exceed 0.5; with 0.5 it does. */
     const double probabilities[] = {0.5, 0.2, 0.2, 0.1};
     const double half[] = {5.0 / 9, 2.0 / 9, 2.0 / 9, 0}, third[] = {0, 0.5, 0.5, 0}, tenth[] = {0, 1, 0, 0};
     float logits[4];

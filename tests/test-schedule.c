@@ -1,6 +1,7 @@
-/* test-schedule.c: schedules of graphs that are spread over devices at random. The test runs them on paper: every
- * activation's bytes carry the number of the node that made them, and each node must find the right numbers where it
- * reads. That shows wrong lifetimes, wrong aliases, and copies that are missing or in the wrong place. */
+/* test-schedule.c: schedules of graphs that are spread over devices at random. The test runs them on paper:
+ * every activation's bytes carry the number of the node that made them, and each node must find the right
+ * numbers where it reads. That shows wrong lifetimes, wrong aliases, and copies that are missing or in the
+ * wrong place. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* test-score-families.c: `engine score` and `engine perplexity` on small models of eleven families and on tiny-llama,
- * in ../shared, against the logits of transformers: each token's log-probability to 1e-4. On the CPU, or with TEST_BACKEND with one layer on a GPU
- * plugin's device. */
+/* test-score-families.c: `engine score` and `engine perplexity` on small models of eleven families and on
+ * tiny-llama, in ../shared, against the logits of transformers: each token's log-probability to 1e-4. On the
+ * CPU, or with TEST_BACKEND with one layer on a GPU plugin's device. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,6 @@
-/* test-sequences.c: what sequences share through engine.h: copies, beginnings found again, a cache that is smaller than all of
- * them together. Logits are those of a sequence that nothing has happened to, to the bit. */
+/* test-sequences.c: what sequences share through engine.h: copies, beginnings found again, a cache that is
+ * smaller than all of them together. Logits are those of a sequence that nothing has happened to, to the
+ * bit. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +77,8 @@ static int32_t token_at(const struct running *r, int kind, uint32_t position)
     return (int32_t)((position * 37 + position * position * 11 + (uint32_t)kind * 101 + 3) % r->n_vocab);
 }
 
-/* Runs positions of a sequence up to `end`: those from `turn` on are of text `kind`, those before it of text 0. The last
- * token's logits go to `logits`. */
+/* Runs positions of a sequence up to `end`: those from `turn` on are of text `kind`, those before it of text
+ * 0. The last token's logits go to `logits`. */
 static void run_to(struct running *r, uint32_t sequence, uint32_t end, uint32_t turn, int kind, float *logits)
 {
     int32_t tokens[N_CONTEXT], sequences[N_CONTEXT];

@@ -1,5 +1,6 @@
-/* test-split.c: whole models through the public library: one batch, one by one, several sequences at once; and split
- * between the CPU and a second device that does nothing but matrix products and lies about its memory. */
+/* test-split.c: whole models through the public library: one batch, one by one, several sequences at once;
+ * and split between the CPU and a second device that does nothing but matrix products and lies about its
+ * memory. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -345,8 +346,9 @@ Test(split, the_plan_shows_the_split)
     cr_assert_eq(count_on(plan, "cpu", "token_embd"), 1);
     struct engine_plan_totals totals;
     engine_plan_get_totals(plan, &totals);
-    /* In each of the two layers: the input and three results of q, k, v; in and out of attn_output; the input, gate and
-     * up; in and out of ffn_down. Then in and out of the output matrix: the logits are read from there. */
+    /* In each of the two layers: the input and three results of q, k, v; in and out of attn_output; the
+     * input, gate and up; in and out of ffn_down. Then in and out of the output matrix: the logits are read
+     * from there. */
     cr_assert_eq(totals.copies, 2 * (4 + 2 + 3 + 2) + 1, "%u", totals.copies);
     close_run(&run);
 }

@@ -1,5 +1,5 @@
-/* test-structs.c: every function of engine.h that takes a struct which begins with its size refuses one whose size was
- * forgotten, or ends within the fields of the first version, and takes one of a later version. */
+/* test-structs.c: every function of engine.h that takes a struct which begins with its size refuses one whose
+ * size was forgotten, or ends within the fields of the first version, and takes one of a later version. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

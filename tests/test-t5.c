@@ -1,6 +1,7 @@
-/* test-t5.c: an encoder with a decoder (T5): logits and texts of the small models in ../shared/families against
- * transformers', from GGUF files and from the directories they were converted from. On the CPU, or with TEST_BACKEND on a
- * GPU plugin's device as well. tools/beams/record-t5 made the texts, tests/data/t5, and says what the file's lines are. */
+/* test-t5.c: an encoder with a decoder (T5): logits and texts of the small models in ../shared/families
+ * against transformers', from GGUF files and from the directories they were converted from. On the CPU, or
+ * with TEST_BACKEND on a GPU plugin's device as well. tools/beams/record-t5 made the texts, tests/data/t5,
+ * and says what the file's lines are. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

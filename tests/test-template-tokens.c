@@ -1,5 +1,5 @@
-/* test-template-tokens.c: tokens of rendered conversations, with real vocabularies: those of the whole text, unless a
- * user spells special tokens; and then the same around what the user wrote. */
+/* test-template-tokens.c: tokens of rendered conversations, with real vocabularies: those of the whole text,
+ * unless a user spells special tokens; and then the same around what the user wrote. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* test-three-devices.c: one model over three kinds of device in one run: the CPU, Vulkan's first device and OpenCL's first
- * one. Whole layers and single tensors, wherever they are put, give the logits that the CPU gives alone. */
+/* test-three-devices.c: one model over three kinds of device in one run: the CPU, Vulkan's first device and
+ * OpenCL's first one. Whole layers and single tensors, wherever they are put, give the logits that the CPU
+ * gives alone. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static char model_path[4096], config_path[4096];
 static int32_t tokens[N_TOKENS];
 static float reference[N_TOKENS * N_VOCAB], logits[N_TOKENS * N_VOCAB];
 
-/* ---- Running ------------------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 struct setting {
     const char *backends;
@@ -159,7 +160,7 @@ static void teardown(void)
 
 TestSuite(three_devices, .init = setup, .fini = teardown);
 
-/* ---- Arrangements -------------------------------------------------------------------------------------------------- */
+/* ---- Arrangements -------------------------------------------------------------------------------------- */
 
 Test(three_devices, layers_and_tensors_where_they_are_wished)
 {
@@ -252,9 +253,10 @@ Test(three_devices, the_same_text)
     program_free(&cpu);
 }
 
-/* ---- Random placements --------------------------------------------------------------------------------------------- */
+/* ---- Random placements --------------------------------------------------------------------------------- */
 
-/* Placements: every tensor and cache by itself anywhere, or whole parts of the model; one batch or one by one. */
+/* Placements: every tensor and cache by itself anywhere, or whole parts of the model; one batch or one by
+ * one. */
 Test(three_devices, random_placements)
 {
     enum { MOST_RULES = 80 };
@@ -291,8 +293,8 @@ Test(three_devices, random_placements)
     close_run(&run);
 }
 
-/* Layers go to the fastest device first; that a backend which was named gets none of them is told, and a device with parts of
- * layers is not said to have none. */
+/* Layers go to the fastest device first; that a backend which was named gets none of them is told, and a
+ * device with parts of layers is not said to have none. */
 Test(three_devices, idle_devices_are_told)
 {
     write_model(ENGINE_TYPE_F16);

@@ -1,5 +1,5 @@
-/* test-types.c: plugin-types.h, which says what weights of each type mean, against what gguf-py makes of the same bytes
- * (the hashes of engine/check/case-hashed.c). */
+/* test-types.c: plugin-types.h, which says what weights of each type mean, against what gguf-py makes of the
+ * same bytes (the hashes of engine/check/case-hashed.c). */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* test-vulkan-cooperative.c: matmul in cooperative matrices, what test-gpu-ops.c has not: types that are rounded, and values
- * that leave float16's range. Skips, saying so, where the device or the build lacks them. */
+/* test-vulkan-cooperative.c: matmul in cooperative matrices, what test-gpu-ops.c has not: types that are
+ * rounded, and values that leave float16's range. Skips, saying so, where the device or the build lacks
+ * them. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ Test(vulkan_cooperative, matmul_of_rounded_types)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) free(run_matmul_case(&fixture, &cases[i]));
 }
 
-/* ---- Large and small values --------------------------------------------------------------------------------------- */
+/* ---- Large and small values ---------------------------------------------------------------------------- */
 
 enum { K = 32 * 20, ROWS = 70, TOKENS = 66 };
 

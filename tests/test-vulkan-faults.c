@@ -1,6 +1,6 @@
-/* test-vulkan-faults.c: the Vulkan plugin on machines that are not this one, made by a layer (vulkan-layer.c): GPUs with
- * memory of their own, small bindings, too little memory, devices that are lost; without loader or driver; with two
- * devices; with pipeline caches that somebody has damaged. */
+/* test-vulkan-faults.c: the Vulkan plugin on machines that are not this one, made by a layer
+ * (vulkan-layer.c): GPUs with memory of their own, small bindings, too little memory, devices that are lost;
+ * without loader or driver; with two devices; with pipeline caches that somebody has damaged. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static char *text_on_cpu(void)
 
 TestSuite(vulkan_faults, .init = setup);
 
-/* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
+/* ---- GPUs ---------------------------------------------------------------------------------------------- */
 
 static void matmul(struct fixture *fixture, struct matmul_case c)
 {
@@ -363,7 +363,7 @@ Test(vulkan_faults, one_submission_a_token)
         }
 }
 
-/* ---- Too little memory, lost devices ---------------------------------------------------------------------------------- */
+/* ---- Too little memory, lost devices ------------------------------------------------------------------- */
 
 Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)
 {
@@ -400,9 +400,10 @@ Test(vulkan_faults, a_lost_device_is_an_error)
     }
 }
 
-/* ---- No loader, no driver --------------------------------------------------------------------------------------------- */
+/* ---- No loader, no driver ------------------------------------------------------------------------------ */
 
-/* One line where Vulkan was asked for, and where it wasn't as many as are expected; none where others were. */
+/* One line where Vulkan was asked for, and where it wasn't as many as are expected; none where others
+ * were. */
 static void expect_cpu_takes_over(const char *reason, size_t lines_unasked)
 {
     program_fails(PROGRAM(RUN, "--backend", "vulkan"), 1, reason);
@@ -485,7 +486,7 @@ Test(vulkan_no_driver, nor_a_loader)
     free(folder);
 }
 
-/* ---- Budgets ------------------------------------------------------------------------------------------------------------ */
+/* ---- Budgets ------------------------------------------------------------------------------------------- */
 
 /* What the plan puts on vulkan0. */
 static json_int_t planned_bytes(const char *memory)
@@ -543,8 +544,8 @@ Test(vulkan_faults, wishes_over_a_budget_are_told)
     program_free(&result);
 }
 
-/* What the plan says is enough, and no more is taken than the budget: of a GPU's memory, that is, beside which 20 MiB of the
- * host's carry what goes there and back. */
+/* What the plan says is enough, and no more is taken than the budget: of a GPU's memory, that is, beside
+ * which 20 MiB of the host's carry what goes there and back. */
 Test(vulkan_faults, no_more_memory_is_taken_than_the_budget)
 {
     static const char *const machines[] = {"peak", "discrete peak"};
@@ -568,7 +569,7 @@ Test(vulkan_faults, no_more_memory_is_taken_than_the_budget)
     free(expected);
 }
 
-/* ---- Several devices ---------------------------------------------------------------------------------------------------- */
+/* ---- Several devices ----------------------------------------------------------------------------------- */
 
 /* The driver's manifest twice. */
 static void two_drivers(const char *folder)
@@ -650,7 +651,7 @@ Test(vulkan_faults, one_of_two_devices_is_lost)
     free(folder);
 }
 
-/* ---- The cache of pipelines ----------------------------------------------------------------------------------------------- */
+/* ---- The cache of pipelines ---------------------------------------------------------------------------- */
 
 static char cache_path[512];
 

@@ -1,5 +1,6 @@
-/* test-windows.c: layers with a window keep only the blocks in reach. Logits are those of a cache that keeps everything, to the
- * bit, whatever happens to the sequences, and long contexts take no more memory there than short ones. */
+/* test-windows.c: layers with a window keep only the blocks in reach. Logits are those of a cache that keeps
+ * everything, to the bit, whatever happens to the sequences, and long contexts take no more memory there than
+ * short ones. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -386,8 +387,8 @@ static void check_loaded(struct running *r, uint32_t sequence, const char *path,
     cr_expect_arr_eq(logits, expected, r->n_vocab * sizeof *logits, "%s", what);
 }
 
-/* The last blocks of a cache that keeps fewer, all blocks of one that keeps them, into one that has no room for
- * all of these. */
+/* The last blocks of a cache that keeps fewer, all blocks of one that keeps them, into one that has no room
+ * for all of these. */
 static void check_saved(const char *path)
 {
     static int32_t tokens[N_CONTEXT], other[N_CONTEXT];

@@ -55,7 +55,7 @@ void vulkan_expect_no_complaints(void)
     cr_assert_eq(fixture.api->device_info(0, &info), ENGINE_OK, "%s", fixture_message());
 }
 
-/* ---- For the tests that all GPU plugins take ------------------------------------------------------------------------ */
+/* ---- For the tests that all GPU plugins take ----------------------------------------------------------- */
 
 #define MATMUL    "ENGINE_VULKAN_MATMUL"
 #define SUBGROUPS "ENGINE_VULKAN_SUBGROUPS"
@@ -98,8 +98,9 @@ void gpu_expect_no_complaints(void)
     vulkan_expect_no_complaints();
 }
 
-/* Mesa's software drivers leave loops once a shader has gone round 65,535 times in all, and GPU-assisted validation puts a
- * loop around each read at an address, whose broken ends it then takes for wrong addresses. */
+/* Mesa's software drivers leave loops once a shader has gone round 65,535 times in all, and GPU-assisted
+ * validation puts a loop around each read at an address, whose broken ends it then takes for wrong
+ * addresses. */
 uint32_t gpu_most_columns(void)
 {
     const char *wanted = getenv("ENGINE_TEST_VULKAN_VALIDATION");

@@ -1,5 +1,5 @@
-/* vulkan-layer.c: a Vulkan layer that stands between the plugin and the driver and makes a machine that isn't here, or one
- * that breaks. ENGINE_TEST_VULKAN says how, in words with spaces between them:
+/* vulkan-layer.c: a Vulkan layer that stands between the plugin and the driver and makes a machine that isn't
+ * here, or one that breaks. ENGINE_TEST_VULKAN says how, in words with spaces between them:
  *
  *   discrete      devices say that they are GPUs with memory of their own
  *   plain         they can't add over subgroups
@@ -11,7 +11,8 @@
  *   unwaited=N    the Nth wait for a fence finds the device lost
  *   once          the device that is lost is replaced by the next one that is created, which works
  *
- * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its manifest. */
+ * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its
+ * manifest. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -49,7 +50,7 @@ static struct {
     unsigned long long size[MOST_ALLOCATIONS], total, peak;
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- What is asked for ---------------------------------------------------------------------------------------------- */
+/* ---- What is asked for --------------------------------------------------------------------------------- */
 
 /* Where `word` stands in ENGINE_TEST_VULKAN, behind it; or NULL. */
 static const char *wanted(const char *word)
@@ -72,7 +73,7 @@ static void change(VkPhysicalDeviceProperties *properties)
     if (wanted("discrete")) properties->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
-/* ---- Functions ------------------------------------------------------------------------------------------------------ */
+/* ---- Functions ----------------------------------------------------------------------------------------- */
 
 static VKAPI_ATTR void VKAPI_CALL get_properties(VkPhysicalDevice device,
                                                  VkPhysicalDeviceProperties *properties)
@@ -153,7 +154,7 @@ __attribute__((destructor)) static void say_counts(void)
     if (wanted("peak") && taken.peak > 0) fprintf(stderr, "peak: %llu\n", taken.peak);
 }
 
-/* ---- The chain of layers -------------------------------------------------------------------------------------------- */
+/* ---- The chain of layers ------------------------------------------------------------------------------- */
 
 /* The loader's note for us in a chain of creation structs. */
 static void *link_info(const void *chain, VkStructureType type)

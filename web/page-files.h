@@ -1,5 +1,5 @@
-/* page-files.h: the files of the page, as the build embeds them (embed.cmake). The server answers GET and HEAD of these
- * paths with them, without asking for a key: they hold nothing but the page itself. */
+/* page-files.h: the files of the page, as the build embeds them (embed.cmake). The server answers GET and
+ * HEAD of these paths with them, without asking for a key: they hold nothing but the page itself. */
 #ifndef ENGINE_WEB_PAGE_FILES_H
 #define ENGINE_WEB_PAGE_FILES_H
 

@@ -1,6 +1,6 @@
-/* minimal.c: a compute backend in one file. It does matrix products and nothing else, of weights of every type, which it
- * keeps as float32; the engine runs all other operations on the CPU, with copies in between. What is enqueued runs at once.
- * MIT licence. */
+/* minimal.c: a compute backend in one file. It does matrix products and nothing else, of weights of every
+ * type, which it keeps as float32; the engine runs all other operations on the CPU, with copies in between.
+ * What is enqueued runs at once. MIT licence. */
 #include <plugin-api.h>
 #include <plugin-types.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* converse.c: answers a conversation with libengine: a template turns the messages into tokens, a queue writes the
- * answer, and a reply splits it into reasoning and content. MIT licence.
+/* converse.c: answers a conversation with libengine: a template turns the messages into tokens, a queue
+ * writes the answer, and a reply splits it into reasoning and content. MIT licence.
  *
  * usage: converse MESSAGES [MODEL]      MESSAGES: '[{"role": "user", "content": "What is 3 plus 4?"}]' */
 #include <engine.h>
@@ -115,8 +115,8 @@ static void take_event(void *user, const struct engine_event *event)
     }
 }
 
-/* A further turn would be another request, whose prompt begins with all of this one: with ENGINE_REQUEST_KEEP only
- * what is new is computed. */
+/* A further turn would be another request, whose prompt begins with all of this one: with ENGINE_REQUEST_KEEP
+ * only what is new is computed. */
 static int answer(struct session *s)
 {
     struct engine_request request;

@@ -1,7 +1,9 @@
 /* embed.c: a program that uses the engine as a library. It loads a model and continues a prompt, always with
- * the most probable token; with a JSON schema, the most probable one that goes on with JSON that fits. MIT licence.
+ * the most probable token; with a JSON schema, the most probable one that goes on with JSON that fits. MIT
+ * licence.
  *
- * usage: embed [PROMPT [MODEL [SCHEMA]]]      without MODEL, or with "": the model that `engine` runs by default */
+ * usage: embed [PROMPT [MODEL [SCHEMA]]]; without MODEL, or with "", the model that `engine` runs by
+ * default */
 #include <engine.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// backend.cpp: a backend in C++, matrix products in F32 alone, to see that plugins written in C++ load and conform.
+// backend.cpp: a backend in C++, matrix products in F32 alone, to see that plugins written in C++ load and
+// conform.
 #include <plugin-api.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-/* knows-1.0.c: says of every operation of 1.0 whether it could be run, by the rules of the frozen header alone, which it is
- * compiled from; runs none but the example's. test-claims.c asks it. */
+/* knows-1.0.c: says of every operation of 1.0 whether it could be run, by the rules of the frozen header
+ * alone, which it is compiled from; runs none but the example's. test-claims.c asks it. */
 #define engine_plugin_entry example_entry
 #include "../../examples/backend-minimal/minimal.c"
 #undef engine_plugin_entry

@@ -1,6 +1,6 @@
-/* other-sizes.c: the example backend as headers of other versions would have made it: SIZES is SMALLER, its structs end
- * before what it doesn't use, or LARGER, they go on behind what this header knows, and say that they are of a later
- * minor version. */
+/* other-sizes.c: the example backend as headers of other versions would have made it: SIZES is SMALLER, its
+ * structs end before what it doesn't use, or LARGER, they go on behind what this header knows, and say that
+ * they are of a later minor version. */
 #define engine_plugin_entry sound_entry
 #include "../../examples/backend-minimal/minimal.c"
 #undef engine_plugin_entry

@@ -1,5 +1,5 @@
-/* test-claims.c: what is asked of a backend of version 1.0 that it can't know. knows-1.0.c, compiled from the frozen header,
- * says of all that 1.0 has whether it could be run: it must say no to every later addition. */
+/* test-claims.c: what is asked of a backend of version 1.0 that it can't know. knows-1.0.c, compiled from the
+ * frozen header, says of all that 1.0 has whether it could be run: it must say no to every later addition. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* test-isa.c: which instruction set the CPU plugin chooses on an ARM processor; TEST_ISA says what there is. */
+/* test-isa.c: which instruction set the CPU plugin chooses on an ARM processor; TEST_ISA says what there
+ * is. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

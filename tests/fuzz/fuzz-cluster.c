@@ -1,5 +1,5 @@
-/* fuzz-cluster.c: fuzzing target: files that describe clusters. Input: a file, as it is. It is refused with a reason, or
- * all that plans divide by is there. */
+/* fuzz-cluster.c: fuzzing target: files that describe clusters. Input: a file, as it is. It is refused with a
+ * reason, or all that plans divide by is there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

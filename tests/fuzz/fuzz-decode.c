@@ -1,5 +1,5 @@
-/* fuzz-decode.c: fuzzing target: ids to text, in a stream. Input: a byte for the tokenizer, one that is odd where
- * special tokens are spelled, then ids of two bytes, of which FFFF stands for the end of a text. */
+/* fuzz-decode.c: fuzzing target: ids to text, in a stream. Input: a byte for the tokenizer, one that is odd
+ * where special tokens are spelled, then ids of two bytes, of which FFFF stands for the end of a text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +10,9 @@ struct stream {
     unsigned char *text;
     bool *ends; /* [length] a part ended in front of the byte */
     size_t length, capacity;
-    bool
-        special; /* a special token was among the ids: the space behind it, that encode put there, goes, and bytes
-                     of characters that it kept apart may then stand side by side */
+    /* A special token was among the ids: the space that encode put behind it is dropped, and bytes of
+     * characters that the token separated may become adjacent. */
+    bool special;
 };
 
 static void add(struct stream *stream, struct engine_string part)

@@ -1,5 +1,5 @@
-/* fuzz-encode.c: fuzzing target: texts to ids and back. Input: a byte for the tokenizer, one for the flags, the
- * text. */
+/* fuzz-encode.c: fuzzing target: texts to ids and back. Input: a byte for the tokenizer, one for the flags,
+ * the text. */
 #include "tokenizers.h"
 
 /* A sink that has enough after some ids. */

@@ -1,6 +1,6 @@
-/* fuzz-hf-tokenizer.c: fuzzing target: tokenizers of Hugging Face's directories. Input: a text, then files of the
- * directory, each after a line "----NAME". The directory is refused with a reason, or has a tokenizer that the plugin
- * of its name refuses with a reason, or that the text goes through there and back. */
+/* fuzz-hf-tokenizer.c: fuzzing target: tokenizers of Hugging Face's directories. Input: a text, then files of
+ * the directory, each after a line "----NAME". The directory is refused with a reason, or has a tokenizer
+ * that the plugin of its name refuses with a reason, or that the text goes through there and back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* fuzz-imatrix.c: fuzzing target: importance matrices, in GGUF or the older format. Input: a file, as it is. It is
- * refused with a reason, or all of its values are means of squares. */
+/* fuzz-imatrix.c: fuzzing target: importance matrices, in GGUF or the older format. Input: a file, as it is.
+ * It is refused with a reason, or all of its values are means of squares. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-/* fuzz-messages.c: fuzzing target: a byte for a named template, one for a tokenizer, and a conversation's JSON. It
- * renders and has tokens, or is refused in one line. What the user wrote never becomes a special token. */
+/* fuzz-messages.c: fuzzing target: a byte for a named template, one for a tokenizer, and a conversation's
+ * JSON. It renders and has tokens, or is refused in one line. What the user wrote never becomes a special
+ * token. */
 #include <stdlib.h>
 #include <string.h>
 

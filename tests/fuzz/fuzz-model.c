@@ -1,5 +1,5 @@
-/* fuzz-model.c: fuzzing target: models. Input: a model written down as lines (model-recipe.h). It is opened, planned,
- * loaded and run for a few tokens on the CPU, or refused with a reason. */
+/* fuzz-model.c: fuzzing target: models. Input: a model written down as lines (model-recipe.h). It is opened,
+ * planned, loaded and run for a few tokens on the CPU, or refused with a reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
-/* fuzz-mpi.c: fuzzing target: what arrives at a worker of the plugin mpi, and at rank 0. Input: a byte, and then
- *   0: messages to a worker, each with its length (u16) before it
+/* fuzz-mpi.c: fuzzing target: what arrives at a worker of the plugin mpi, and at rank 0. Input: a byte, and
+ *   then 0: messages to a worker, each with its length (u16) before it
  *   1: answers to rank 0, likewise
- *   2: changes of what rank 0 and two workers say to each other, of CHANGE bytes each: which message (u8; an answer is one,
- *      too), which byte (u16), and what changes in it (u8). Without changes, everything works.
+ *   2: changes of what rank 0 and two workers say to each other, of CHANGE bytes each: which message (u8; an
+ *      answer is one, too), which byte (u16), and what changes in it (u8). Without changes, everything works.
  *
- * A worker's device is one that checks that each range which it gets lies in its memory, and touches the first and the
- * last byte of operands; answers to what rank 0 asks come from the input. Either is refused with a reason, or done. */
+ * A worker's device is one that checks that each range which it gets lies in its memory, and touches the
+ * first and the last byte of operands; answers to what rank 0 asks come from the input. Either is refused
+ * with a reason, or done. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static const struct engine_host host = {.struct_size = sizeof host,
                                         .setting = no_setting};
 const struct engine_host *mpi_host = &host;
 
-/* ---- A device that checks ---------------------------------------------------------------------------------- */
+/* ---- A device that checks ------------------------------------------------------------------------------ */
 
 /* What each handle points to: memory, and how much. */
 struct memory {
@@ -258,7 +259,7 @@ static bool next_message(struct bytes *message)
     return true;
 }
 
-/* ---- Workers ----------------------------------------------------------------------------------------------- */
+/* ---- Workers ------------------------------------------------------------------------------------------- */
 
 enum { CHANGE = 4, WORKERS = 2 };
 
@@ -334,7 +335,7 @@ static void be_worker(void)
     bytes_free(&handed);
 }
 
-/* ---- Rank 0 ------------------------------------------------------------------------------------------------ */
+/* ---- Rank 0 -------------------------------------------------------------------------------------------- */
 
 bool link_begin(char error[LINK_ERROR])
 {
@@ -413,7 +414,8 @@ int link_take(int rank, enum link_kind kind, struct bytes *message, char error[L
     return next_message(message) ? 1 : -1;
 }
 
-/* What a model does, in short. Whatever fails, the rest goes on with what there is. Returns the first failure. */
+/* What a model does, in short. Whatever fails, the rest goes on with what there is. Returns the first
+ * failure. */
 static int use_devices(struct engine_device *opened[WORKERS])
 {
     static const uint8_t data[64] = {1, 2, 3};

@@ -1,7 +1,8 @@
-/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format, whether tools were offered, and whether
- * a limit cut the reply; the rest is the end of a prompt, a zero and the reply, or the reply alone. However the reply is cut
- * into pieces, the same content, reasoning and calls come out, and each whole call's arguments are a JSON object. Calls as they
- * are written begin and end, and none is missing that comes whole otherwise. */
+/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format, whether tools were
+ * offered, and whether a limit cut the reply; the rest is the end of a prompt, a zero and the reply, or the
+ * reply alone. However the reply is cut into pieces, the same content, reasoning and calls come out, and each
+ * whole call's arguments are a JSON object. Calls as they are written begin and end, and none is missing that
+ * comes whole otherwise. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* fuzz-safetensors.c: fuzzing target: safetensors files. Input: a file, as it is. It is refused with a reason, or
- * every tensor's data can be read. */
+/* fuzz-safetensors.c: fuzzing target: safetensors files. Input: a file, as it is. It is refused with a
+ * reason, or every tensor's data can be read. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

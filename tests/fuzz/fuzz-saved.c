@@ -1,5 +1,6 @@
-/* fuzz-saved.c: fuzzing target: saved sequences. Input: a file as engine_sequence_save writes it for the small model here, as
- * it is, and with what it says of the model, of its size and its hashes put right. It is loaded, and then continued and saved again, or refused with a reason. */
+/* fuzz-saved.c: fuzzing target: saved sequences. Input: a file as engine_sequence_save writes it for the
+ * small model here, as it is, and with what it says of the model, of its size and its hashes put right. It is
+ * loaded, and then continued and saved again, or refused with a reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,8 @@ static size_t count_blocks(const uint8_t *data, size_t size)
     return n_blocks;
 }
 
-/* Puts the model, the size and both hashes right, the last one if the file has the length that its number of tokens asks for. */
+/* Puts the model, the size and both hashes right, the last one if the file has the length that its number of
+ * tokens asks for. */
 static void mend(uint8_t *data, size_t size)
 {
     uint64_t file_size = size, fingerprint = context_fingerprint(the_context());

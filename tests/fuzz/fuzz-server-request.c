@@ -1,6 +1,6 @@
-/* fuzz-server-request.c: fuzzing target: a byte for an API, one for a format of replies and whether unknown fields are
- * ignored, and the body of a request. What it asks for is in the form that templates and the queue expect, or it is refused
- * in one line; its grammar can be made, or is refused. */
+/* fuzz-server-request.c: fuzzing target: a byte for an API, one for a format of replies and whether unknown
+ * fields are ignored, and the body of a request. What it asks for is in the form that templates and the queue
+ * expect, or it is refused in one line; its grammar can be made, or is refused. */
 #include <math.h>
 #include <string.h>
 

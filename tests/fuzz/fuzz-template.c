@@ -1,5 +1,6 @@
-/* fuzz-template.c: a template, and optionally after a NUL the JSON of its messages. It renders, or is refused in one
- * line; what it renders is UTF-8 with a mark for each byte. What it writes for a call has some format. */
+/* fuzz-template.c: a template, and optionally after a NUL the JSON of its messages. It renders, or is refused
+ * in one line; what it renders is UTF-8 with a mark for each byte. What it writes for a call has some
+ * format. */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-/* fuzz-vocabulary.c: fuzzing target: vocabularies. Input: a recipe (recipe.h). Where a tokenizer comes of it, its
- * texts go there and back, and a text of its own with the tokens' bytes in it. */
+/* fuzz-vocabulary.c: fuzzing target: vocabularies. Input: a recipe (recipe.h). Where a tokenizer comes of it,
+ * its texts go there and back, and a text of its own with the tokens' bytes in it. */
 #include <stdlib.h>
 #include <string.h>
 

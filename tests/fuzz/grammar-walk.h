@@ -6,8 +6,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A grammar is refused with one line, or followed for some tokens that its bytes choose: exactly the tokens of the
- * mask can be added, and what a grammar of JSON lets end is JSON. */
+/* A grammar is refused with one line, or followed for some tokens that its bytes choose: exactly the tokens
+ * of the mask can be added, and what a grammar of JSON lets end is JSON. */
 int grammar_walk(enum grammar_syntax syntax, const uint8_t *data, size_t size);
 
 #endif

@@ -1,12 +1,13 @@
-/* recipe.h: vocabularies written down as lines, for fuzzing and for its corpora, which so can be read and edited:
+/* recipe.h: vocabularies written down as lines, for fuzzing and for its corpora, which so can be read and
+ * edited:
  *
  *   p NAME               the plugin: spm (which it is without this line), bpe, ugm, wpm, rwkv
  *   t TYPE SCORE TEXT    a token; TYPE as in tokenizer.ggml.token_type
  *   < TYPE, # TYPE       256 tokens: <0x00> to <0xFF>; bytes as GPT-2 spells them
  *   m LEFT RIGHT         a merge
  *   c BYTES              the character map
- *   s KEY VALUE          metadata: a string, i: an integer, b: a boolean (0 or 1); "tokenizer.ggml." goes in front
- *                        of keys without a dot
+ *   s KEY VALUE          metadata: a string, i: an integer, b: a boolean (0 or 1); a key without a dot begins
+ *                        with "tokenizer.ggml."
  *   n SCORES TYPES       what the metadata say how many scores and types there are; -1: none
  *   x TEXT               a text to encode
  *

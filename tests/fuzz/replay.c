@@ -1,5 +1,5 @@
-/* replay.c: calls a fuzzing target with each file of the folders and files that the command line names, so that every
- * compiler and sanitizer sees what the fuzzer once found. */
+/* replay.c: calls a fuzzing target with each file of the folders and files that the command line names, so
+ * that every compiler and sanitizer sees what the fuzzer once found. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

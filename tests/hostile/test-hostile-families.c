@@ -1,9 +1,9 @@
 /* test-hostile-families.c: models of unlike families whose metadata or tensors lie. A word of a sound recipe
- * (../model-recipe.h, tests/fuzz/models) is changed at a time: each key to other numbers, types and arrays, each tensor to
- * other shapes, types and contents. Each model runs or is refused with one line that names the file; none may crash, hang or
- * take memory without bounds. Lies that are known as such must be refused with a line that names the key or the tensor. The
- * files of ../shared/families have their bytes damaged. A model that fails stays behind as
- * build/tests/hostile-family-NAME.gguf. */
+ * (../model-recipe.h, tests/fuzz/models) is changed at a time: each key to other numbers, types and arrays,
+ * each tensor to other shapes, types and contents. Each model runs or is refused with one line that names the
+ * file; none may crash, hang or take memory without bounds. Lies that are known as such must be refused with
+ * a line that names the key or the tensor. The files of ../shared/families have their bytes damaged. A model
+ * that fails stays behind as build/tests/hostile-family-NAME.gguf. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <dirent.h>
@@ -238,8 +238,8 @@ static void change_key(const struct recipe *recipe, size_t i)
     }
 }
 
-/* Of the parts of "tensor NAME TYPE NE...": %1 the name, %2 the type, %3 all of the shape, %4 its first number, %5 the
- * others, %6 the first number and 1, %7 the numbers in reverse. */
+/* Of the parts of "tensor NAME TYPE NE...": %1 the name, %2 the type, %3 all of the shape, %4 its first
+ * number, %5 the others, %6 the first number and 1, %7 the numbers in reverse. */
 static const char *const shapes[] = {
     "%1 F64 %3",
     "%1 I32 %3",

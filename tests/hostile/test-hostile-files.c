@@ -1,6 +1,6 @@
-/* test-hostile-files.c: thousands of damaged model and tokenizer files. Each is opened, and all that can be reached
- * through it is read; none may crash, hang or be refused without a proper message. Most useful in a build with
- * sanitizers. A copy that fails stays behind as build/tests/hostile-NAME. */
+/* test-hostile-files.c: thousands of damaged model and tokenizer files. Each is opened, and all that can be
+ * reached through it is read; none may crash, hang or be refused without a proper message. Most useful in a
+ * build with sanitizers. A copy that fails stays behind as build/tests/hostile-NAME. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

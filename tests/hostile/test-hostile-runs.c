@@ -1,6 +1,6 @@
-/* test-hostile-runs.c: damaged models that still open go all the way through the public library: tokenizer, plan,
- * weights, a few tokens, quantising. Each copy fails with a message or runs; none may crash or hang. What is damaged, and with
- * which seed, is as in test-hostile-files.c. */
+/* test-hostile-runs.c: damaged models that still open go all the way through the public library: tokenizer,
+ * plan, weights, a few tokens, quantising. Each copy fails with a message or runs; none may crash or hang.
+ * What is damaged, and with which seed, is as in test-hostile-files.c. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,8 +169,8 @@ static bool try(const char *model_path, const char *tokenizer_path, const char *
     return ran;
 }
 
-/* Copies of `base` as the model, beside a sound tokenizer file or none; or, with a sound model, as its tokenizer file.
- * The copy in work stays behind if the test fails. */
+/* Copies of `base` as the model, beside a sound tokenizer file or none; or, with a sound model, as its
+ * tokenizer file. The copy in work stays behind if the test fails. */
 static void try_copies(struct base *base, size_t count, const char *model_path, const char *tokenizer_path)
 {
     char path[256];

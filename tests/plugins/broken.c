@@ -1,4 +1,5 @@
-/* broken.c: the example backend with one fault, chosen by BROKEN, each of which the conformance suite has to find. */
+/* broken.c: the example backend with one fault, chosen by BROKEN, each of which the conformance suite has to
+ * find. */
 #define engine_plugin_entry sound_entry
 #include "../../examples/backend-minimal/minimal.c"
 #undef engine_plugin_entry
@@ -235,7 +236,8 @@ static int round_otherwise(struct engine_stream *stream, uint32_t op, const void
     return status;
 }
 
-/* Adds to the results what lets them be wrong, if the weight has more than `k` values a row or `rows` rows. */
+/* Adds to the results what lets them be wrong, if the weight has more than `k` values a row or `rows`
+ * rows. */
 static int spoil_large(struct engine_stream *stream, uint32_t op, const void *args, uint64_t k, uint64_t rows)
 {
     const struct engine_op_matmul *m = args;
@@ -267,7 +269,8 @@ static int lose_grid(struct engine_stream *stream, uint32_t op, const void *args
     return spoil_large(stream, op, args, m->weight->type == ENGINE_TYPE_IQ2_XXS ? 0 : UINT64_MAX, UINT64_MAX);
 }
 
-/* Large weights, of which only those faults show that concern them, are not taken otherwise: it saves time. */
+/* Large weights, of which only those faults show that concern them, are not taken otherwise: it saves
+ * time. */
 static int small_weight_size(struct engine_device *device, const struct engine_weight_desc *desc,
                              uint64_t *bytes)
 {

@@ -1,5 +1,5 @@
-/* idle.c: a backend plugin that has devices and does nothing, for tests of listing. Its devices are "0" (16 GiB,
- * a tab in its description), "1.5", a second "0", and "x". */
+/* idle.c: a backend plugin that has devices and does nothing, for tests of listing. Its devices are "0" (16
+ * GiB, a tab in its description), "1.5", a second "0", and "x". */
 #include <stdio.h>
 #include <string.h>
 

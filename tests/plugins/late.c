@@ -1,9 +1,10 @@
-/* late.c: the backend `late`: two devices, each of which is the CPU plugin's, but as far away as another process: the host
- * sees none of their memory, and what it reads comes when it waits for it, a part of a stream before the rest. With it,
- * tests compute several steps at once without a cluster. LATE_CPU: the path of the CPU plugin.
+/* late.c: the backend `late`: two devices, each of which is the CPU plugin's, but as far away as another
+ * process: the host sees none of their memory, and what it reads comes when it waits for it, a part of a
+ * stream before the rest. With it, tests compute several steps at once without a cluster. LATE_CPU: the path
+ * of the CPU plugin.
  *
- * Settings: fail = N: waiting for the Nth mark fails; full = waits, marks: memory runs out in each wait for a mark, or in
- * setting one. */
+ * Settings: fail = N: waiting for the Nth mark fails; full = waits, marks: memory runs out in each wait for a
+ * mark, or in setting one. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>

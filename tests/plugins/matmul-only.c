@@ -1,9 +1,10 @@
-/* matmul-only.c: the backend `toy` (or of another TOY_NAME), which does nothing but matrix products, and lies about its memory: it claims a
- * terabyte and gives as many bytes to weights as the setting `memory` of its section says (none: without end). With it
- * tests run a model split over two devices, most operations of which the second one doesn't do.
+/* matmul-only.c: the backend `toy` (or of another TOY_NAME), which does nothing but matrix products, and lies
+ * about its memory: it claims a terabyte and gives as many bytes to weights as the setting `memory` of its
+ * section says (none: without end). With it tests run a model split over two devices, most operations of
+ * which the second one doesn't do.
  *
- * Settings: memory = BYTES; fail = OPERATIONS (after so many products the device fails); working = BYTES of a product; pci, uuid, rank: what hardware it
- * says it is; closed = yes: it can't be opened. */
+ * Settings: memory = BYTES; fail = OPERATIONS (after so many products the device fails); working = BYTES of a
+ * product; pci, uuid, rank: what hardware it says it is; closed = yes: it can't be opened. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ struct engine_stream {
 
 static const struct engine_host *host;
 
-/* ---- Devices ----------------------------------------------------------------------------------------------------- */
+/* ---- Devices ------------------------------------------------------------------------------------------- */
 
 static int device_count(uint32_t *count)
 {
@@ -80,7 +81,7 @@ static void device_close(struct engine_device *device)
     free(device);
 }
 
-/* ---- Weights ----------------------------------------------------------------------------------------------------- */
+/* ---- Weights ------------------------------------------------------------------------------------------- */
 
 static float from_half(uint16_t half)
 {
@@ -174,7 +175,7 @@ static void weight_destroy(struct engine_weight *weight)
     free(weight);
 }
 
-/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
+/* ---- Buffers ------------------------------------------------------------------------------------------- */
 
 static int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **buffer)
 {
@@ -197,7 +198,7 @@ static void buffer_destroy(struct engine_buffer *buffer)
     free(buffer);
 }
 
-/* ---- Streams: everything runs at once ---------------------------------------------------------------------------- */
+/* ---- Streams: everything runs at once ------------------------------------------------------------------ */
 
 static int stream_create(struct engine_device *device, struct engine_stream **stream)
 {
@@ -213,7 +214,8 @@ static void stream_destroy(struct engine_stream *stream)
     free(stream);
 }
 
-/* Whether the fields behind those that this header knows are zero: a newer host may ask for more than we do. */
+/* Whether the fields behind those that this header knows are zero: a newer host may ask for more than we
+ * do. */
 static int rest_is_zero(const struct engine_op_matmul *args)
 {
     for (size_t i = sizeof *args; i < args->struct_size; i++)

@@ -23,7 +23,8 @@ void asks_end(void);
 
 /* Quotes are written as '. */
 json_t *asks_json(const char *text);
-/* Reads a request; unknown fields are noted in `lenient`, or refused if it is NULL. The last one read is overwritten. */
+/* Reads a request; unknown fields are noted in `lenient`, or refused if it is NULL. The last one read is
+ * overwritten. */
 struct read *asks_read(struct lenient *lenient, enum api api, const char *text);
 void asks_done(struct read *read);
 /* Expects 400 for it, with this `param`, and one line with these words. */

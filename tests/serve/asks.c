@@ -1,5 +1,5 @@
-/* asks.c: requests of the APIs as JSON: what they ask for, what is refused and which field is to blame, and the grammars of
- * replies in the forms of all families. */
+/* asks.c: requests of the APIs as JSON: what they ask for, what is refused and which field is to blame, and
+ * the grammars of replies in the forms of all families. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* clock-shim.c: a library for LD_PRELOAD that sets the clock of a process: the seconds in the file ENGINE_TEST_CLOCK are added to
- * the time of day, from the moment that they stand there. Clocks that nobody can set are left alone. */
+/* clock-shim.c: a library for LD_PRELOAD that sets the clock of a process: the seconds in the file
+ * ENGINE_TEST_CLOCK are added to the time of day, from the moment that they stand there. Clocks that nobody
+ * can set are left alone. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* fuzz-http.c: fuzzing target: the bytes of a connection. Whatever comes, the server in this process answers or closes the
- * connection, has no exchange left afterwards, and answers the next proper request. An answer that follows another one on the
- * connection answers a request that the bytes have: never more answers than there are ends of headers. A line of a colon or a
- * NUL counts as such an end if it ends otherwise than the line before (request-check.c says why). */
+/* fuzz-http.c: fuzzing target: the bytes of a connection. Whatever comes, the server in this process answers
+ * or closes the connection, has no exchange left afterwards, and answers the next proper request. An answer
+ * that follows another one on the connection answers a request that the bytes have: never more answers than
+ * there are ends of headers. A line of a colon or a NUL counts as such an end if it ends otherwise than the
+ * line before (request-check.c says why). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,8 @@ static size_t count_ends(const char *text, size_t size)
            count(text, size, "\r\n\0\n", 4);
 }
 
-/* Sends the bytes, closes that side, and reads what comes until nothing comes any more: part of a request is waited for. */
+/* Sends the bytes, closes that side, and reads what comes until nothing comes any more: part of a request is
+ * waited for. */
 static char *ask(const void *bytes, size_t size)
 {
     int connection = connect_once();
@@ -97,7 +99,8 @@ static void stop(void)
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-/* libFuzzer counts what all threads run, without locks: ThreadSanitizer is told that this is no race of ours. */
+/* libFuzzer counts what all threads run, without locks: ThreadSanitizer is told that this is no race of
+ * ours. */
 extern char counters_begin[] __asm__("__start___sancov_cntrs") __attribute__((weak)),
     counters_end[] __asm__("__stop___sancov_cntrs") __attribute__((weak));
 void AnnotateBenignRaceSized(const char *file, int line, const volatile void *memory, size_t size,

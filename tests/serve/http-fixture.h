@@ -1,5 +1,5 @@
-/* http-fixture.h: the server's HTTP layer in this process, with routes of the test's own, and raw connections to it. For plain
- * programs, not Criterion, so that they run under ThreadSanitizer. */
+/* http-fixture.h: the server's HTTP layer in this process, with routes of the test's own, and raw connections
+ * to it. For plain programs, not Criterion, so that they run under ThreadSanitizer. */
 #ifndef TESTS_SERVE_HTTP_FIXTURE_H
 #define TESTS_SERVE_HTTP_FIXTURE_H
 
@@ -15,8 +15,8 @@ struct fixture {
     char message[1024]; /* why it did not start */
 };
 
-/* Starts a server with these options, ended by NULL, on any free port of 127.0.0.1 unless they say otherwise. False: it did
- * not start. fixture_stop in either case. */
+/* Starts a server with these options, ended by NULL, on any free port of 127.0.0.1 unless they say otherwise.
+ * False: it did not start. fixture_stop in either case. */
 bool fixture_start(struct fixture *fixture, const char *const *options);
 /* The same with an engine and models (--model, --plugin-dir). */
 bool fixture_start_with_models(struct fixture *fixture, const char *const *options);
@@ -25,7 +25,8 @@ void fixture_stop(struct fixture *fixture);
 /* A connection; ends the program if there is none. */
 int fixture_connect(const struct fixture *fixture);
 void fixture_send(int connection, const char *text);
-/* What comes until the other side closes, or for so many milliseconds if nothing comes. A text, for the caller to free. */
+/* What comes until the other side closes, or for so many milliseconds if nothing comes. A text, for the
+ * caller to free. */
 char *fixture_read(int connection, int milliseconds);
 /* Sends a request on a connection of its own, and returns the whole answer. */
 char *fixture_ask(const struct fixture *fixture, const char *request);

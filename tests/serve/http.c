@@ -1,5 +1,5 @@
-/* http.c: the server's HTTP layer from outside: keys, limits, requests that are ambiguous, half or slow, clients that go away
- * or don't read. A plain program, so that it runs under ThreadSanitizer. */
+/* http.c: the server's HTTP layer from outside: keys, limits, requests that are ambiguous, half or slow,
+ * clients that go away or don't read. A plain program, so that it runs under ThreadSanitizer. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -282,8 +282,8 @@ static void expect_refused(const struct fixture *fixture, const char *bytes, siz
     close(connection);
 }
 
-/* Requests after which two programs could disagree where the next one begins: each is refused, and what follows is not taken
- * for a request. */
+/* Requests after which two programs could disagree where the next one begins: each is refused, and what
+ * follows is not taken for a request. */
 static void test_smuggling(void)
 {
     static const char *const heads[] = {
@@ -469,8 +469,8 @@ static void test_leaving(void)
     stop(&fixture);
 }
 
-/* Clients that close their sending side: with all of a request they are answered at once, or count as gone; a request that is
- * incomplete then never ends. Neither waits for a limit. */
+/* Clients that close their sending side: with all of a request they are answered at once, or count as gone; a
+ * request that is incomplete then never ends. Neither waits for a limit. */
 static void test_half_closed(void)
 {
     static const char *const requests[] = {
@@ -507,7 +507,8 @@ static void test_not_reading(void)
     stop(&fixture);
 }
 
-/* Headers that come byte by byte: the connection is closed, whatever is sent. So is one that sends nothing. */
+/* Headers that come byte by byte: the connection is closed, whatever is sent. So is one that sends
+ * nothing. */
 static void test_slow(void)
 {
     struct fixture fixture;

@@ -1,5 +1,5 @@
-/* lenient.c: requests with fields that the server doesn't know, and with other servers' names: what is ignored and noted, what
- * is mapped, and what is refused all the same. */
+/* lenient.c: requests with fields that the server doesn't know, and with other servers' names: what is
+ * ignored and noted, what is mapped, and what is refused all the same. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

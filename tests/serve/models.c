@@ -1,5 +1,5 @@
-/* models.c: the server's models: loaded when asked for, unloaded for others, with adapters in turns, cancelled by clients that go
- * away. A plain program, so that it runs under ThreadSanitizer.
+/* models.c: the server's models: loaded when asked for, unloaded for others, with adapters in turns,
+ * cancelled by clients that go away. A plain program, so that it runs under ThreadSanitizer.
  *
  * usage: serve-models PLUGIN_DIR SCRATCH_FOLDER */
 #include <pthread.h>
@@ -53,7 +53,8 @@ static void cancel(void *user)
     served_cancel(exchange_model(written->exchange), written->id);
 }
 
-/* Writes n tokens after a prompt; the request is the handler's and the event's, and `cancel`'s if that may be called. */
+/* Writes n tokens after a prompt; the request is the handler's and the event's, and `cancel`'s if that may be
+ * called. */
 static void write_tokens(struct exchange *exchange, uint32_t n, bool cancels)
 {
     struct written *written = calloc(1, sizeof *written);
@@ -163,7 +164,8 @@ static const char *plugin_dir;
         "--plugin-dir", plugin_dir, "--backend", "cpu", "-t", "1", "-np", "4", __VA_ARGS__, NULL             \
     }
 
-/* The body of the answer to a request with this body, for the caller to free; *status, unless NULL, is its status. */
+/* The body of the answer to a request with this body, for the caller to free; *status, unless NULL, is its
+ * status. */
 static char *ask(const struct fixture *fixture, const char *body, int *status)
 {
     char request[1024];

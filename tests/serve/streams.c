@@ -1,6 +1,6 @@
-/* streams.c: streams of all APIs while their model is busy: the head comes once the queue has the request, pings until there is
- * an event; what is wrong with a request keeps its status, what fails later is an event. A plain program, so that it runs
- * under ThreadSanitizer.
+/* streams.c: streams of all APIs while their model is busy: the head comes once the queue has the request,
+ * pings until there is an event; what is wrong with a request keeps its status, what fails later is an event.
+ * A plain program, so that it runs under ThreadSanitizer.
  *
  * usage: serve-streams PLUGIN_DIR MODEL */
 #include <poll.h>
@@ -17,7 +17,7 @@
 
 #define PATIENCE 20000 /* milliseconds */
 
-/* ---- A request that holds the queue ---------------------------------------------------------------------- */
+/* ---- A request that holds the queue -------------------------------------------------------------------- */
 
 static atomic_bool released, is_held;
 
@@ -55,7 +55,7 @@ const struct route all_routes[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* ---- Asking ---------------------------------------------------------------------------------------------- */
+/* ---- Asking -------------------------------------------------------------------------------------------- */
 
 static const char *plugin_dir, *model;
 
@@ -136,7 +136,7 @@ static void expect_nothing(int connection)
     EXPECT(poll(&ready, 1, 0) == 0, "an answer that is no stream begins early");
 }
 
-/* ---- Tests ----------------------------------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------------------------------------- */
 
 /* All APIs at once: a head, pings, and in the end the same last event as ever. */
 static void test_pings(void)
@@ -161,7 +161,8 @@ static void test_pings(void)
     fixture_stop(&fixture);
 }
 
-/* What is known to be wrong before the queue has the request has a status, also of a stream, and also while others wait. */
+/* What is known to be wrong before the queue has the request has a status, also of a stream, and also while
+ * others wait. */
 static void test_statuses(void)
 {
     struct fixture fixture;

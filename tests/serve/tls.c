@@ -1,5 +1,6 @@
-/* tls.c: the server with TLS: a certificate that is read again while connections are open, wrong files, clients that speak
- * plain HTTP or leave in the middle of a handshake. A plain program, so that it runs under ThreadSanitizer.
+/* tls.c: the server with TLS: a certificate that is read again while connections are open, wrong files,
+ * clients that speak plain HTTP or leave in the middle of a handshake. A plain program, so that it runs under
+ * ThreadSanitizer.
  *
  * usage: serve-tls SCRATCH_FOLDER */
 #include <gnutls/gnutls.h>

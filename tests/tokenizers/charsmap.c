@@ -1,5 +1,5 @@
-/* charsmap.c: see charsmap.h. A trie is made of the keys, then its nodes are given places in the double array, first
- * fit. */
+/* charsmap.c: see charsmap.h. A trie is made of the keys, then its nodes are given places in the double
+ * array, first fit. */
 #include "charsmap.h"
 
 #include <criterion/criterion.h>

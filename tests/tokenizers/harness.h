@@ -59,13 +59,14 @@ struct engine_tokenizer *fake_open(const struct engine_tokenizer_api *api, struc
 void fake_refused(const struct engine_tokenizer_api *api, struct fake_vocab *vocab, int status,
                   const char *words);
 
-/* A vocabulary as wrong as it likes: creation succeeds or says ENGINE_ERROR_DATA; after success 20 texts of `length`
- * bytes, drawn from the first n_letters of `letters`, give ids that exist and are decoded. Returns whether it succeeded. */
+/* A vocabulary as wrong as it likes: creation succeeds or says ENGINE_ERROR_DATA; after success 20 texts of
+ * `length` bytes, drawn from the first n_letters of `letters`, give ids that exist and are decoded. Returns
+ * whether it succeeded. */
 bool fake_survives(const struct engine_tokenizer_api *api, struct fake_vocab *vocab, const char *letters,
                    size_t n_letters, size_t length, uint64_t *seed);
 
-/* A vocabulary of ../shared/tokenizers, "gpt-2" or "pre/qwen2"; skips the test where the folder is absent. The
- * model must stay open as long as the tokenizer is there. */
+/* A vocabulary of ../shared/tokenizers, "gpt-2" or "pre/qwen2"; skips the test where the folder is absent.
+ * The model must stay open as long as the tokenizer is there. */
 struct engine_tokenizer *open_shared(const struct engine_tokenizer_api *api, const char *name,
                                      struct model **model);
 

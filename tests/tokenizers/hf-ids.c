@@ -1,8 +1,9 @@
 /* hf-ids.c: the ids that a directory's tokenizer gives, for tools/hf/compare-tokenizers.
  *
- *   hf-ids DIRECTORY [bos] [special] [decode] < TEXTS    TEXTS: texts, each ended by a NUL. A line of ids each;
- *                                                       with `decode` instead the ids' texts, each ended by a NUL.
- *                                                       Prints to standard error how long reading took. */
+ *   hf-ids DIRECTORY [bos] [special] [decode] < TEXTS
+ *
+ * Each text ends with a NUL and becomes a line of ids; with `decode`, it becomes the text of its ids, ended
+ * by a NUL. Prints to standard error how long reading the directory took. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

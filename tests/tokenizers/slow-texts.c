@@ -119,8 +119,8 @@ static void draw_characters(uint32_t first, uint32_t count, char *text, size_t s
     }
 }
 
-/* All words of `n` letters, each once, one overlapping the next (a de Bruijn sequence, by Duval's generation of
- * Lyndon words), again and again. */
+/* All words of `n` letters, each once, one overlapping the next (a de Bruijn sequence, by Duval's generation
+ * of Lyndon words), again and again. */
 static void de_bruijn(size_t n, size_t n_letters, char *text, size_t size)
 {
     unsigned char word[64] = {0};

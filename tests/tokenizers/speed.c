@@ -1,9 +1,10 @@
 /* speed.c: how fast texts become tokens, for tools/bench/tokenizers:
  *
- *   tokenizer-speed MODEL.gguf TEXTS ROUNDS    TEXTS: texts, each ended by a NUL. Prints the seconds of each round.
- *   tokenizer-speed --slow MODEL.gguf TEXT     Prints, for each text of slow-texts.h that takes much longer than
- *                                              ordinary text, its name and how many times longer it takes than as
- *                                              many bytes of TEXT; and the worst of all. */
+ *   tokenizer-speed MODEL.gguf TEXTS ROUNDS    prints the seconds of each round; texts end with a NUL
+ *   tokenizer-speed --slow MODEL.gguf TEXT     compares the texts of slow-texts.h with as many bytes of TEXT
+ *
+ * With --slow, it prints the name of each text that takes much longer than ordinary text, with the ratio, and
+ * the worst of all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

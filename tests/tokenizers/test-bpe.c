@@ -352,8 +352,8 @@ Test(bpe, strange_merges)
     fake_free(&vocab);
 }
 
-/* A vocabulary without all bytes: what is missing is left out, even if there is a token for the unknown, which in
- * published vocabularies may well be the end of the text. */
+/* A vocabulary without all bytes: what is missing is left out, even if there is a token for the unknown,
+ * which in published vocabularies may well be the end of the text. */
 Test(bpe, missing_bytes)
 {
     struct fake_vocab vocab = {0};

@@ -1,6 +1,6 @@
 /* test-explain.c: what the tokenizer plugins report of how a text becomes tokens: whole transcripts for small
- * vocabularies, merges against the definition carried out plainly, and, for all texts of ../shared/tokenizers,
- * whether the steps fit together and give encode's ids. */
+ * vocabularies, merges against the definition carried out plainly, and, for all texts of
+ * ../shared/tokenizers, whether the steps fit together and give encode's ids. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -241,7 +241,8 @@ static int32_t find_piece(const struct fake_vocab *vocab, const char *text, size
     return -1;
 }
 
-/* Each reported merge must be the one that the definition demands: of all neighbours the best, the leftmost. */
+/* Each reported merge must be the one that the definition demands: of all neighbours the best, the
+ * leftmost. */
 static int follow(void *user, const struct engine_explain_step *step)
 {
     struct plain_word *plain = user;

@@ -1,5 +1,6 @@
-/* test-hf-added.c: which of tokenizer.json's added tokens counts where several could. The ids are those of version 0.22
- * of Hugging Face's library; 0.23 takes any of several tokens that the normalizer makes equal, another one each time. */
+/* test-hf-added.c: which of tokenizer.json's added tokens counts where several could. The ids are those of
+ * version 0.22 of Hugging Face's library; 0.23 takes any of several tokens that the normalizer makes equal,
+ * another one each time. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
-/* test-hf.c: tokenizers of Hugging Face's directories, by the reader of the engine and the plugin hf: ids against
- * those that the library gave (tools/hf/make-tokenizers), texts back, other files than tokenizer.json, and refusals. */
+/* test-hf.c: tokenizers of Hugging Face's directories, by the reader of the engine and the plugin hf: ids
+ * against those that the library gave (tools/hf/make-tokenizers), texts back, other files than
+ * tokenizer.json, and refusals. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -514,7 +515,8 @@ static void expect_growth_refused(const char *json, const char *text)
     hf_test_remove(directory);
 }
 
-/* Each of four replacements would make a letter 10,000 of them; each ByteLevel makes two characters of one. */
+/* Each of four replacements would make a letter 10,000 of them; each ByteLevel makes two characters of
+ * one. */
 Test(hf, texts_grow_within_bounds)
 {
     enum { TIMES = 10000, LEVELS = 24 };
@@ -562,7 +564,8 @@ static char *spell(char *text, uint32_t c)
     return text;
 }
 
-/* A text of the characters that the expressions are asked about; but a and b, which the answer is spelled in. */
+/* A text of the characters that the expressions are asked about; but a and b, which the answer is spelled
+ * in. */
 static size_t many_characters(char *text)
 {
     static const uint32_t ranges[][2] = {

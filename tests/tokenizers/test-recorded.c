@@ -1,6 +1,6 @@
-/* test-recorded.c: all vocabularies of ../shared/tokenizers, with texts made here (texts.h), against what other programs
- * gave for the same texts: llama.cpp, SentencePiece, HF tokenizers. tools/tokenizers/record wrote that down. And whether
- * texts come back. */
+/* test-recorded.c: all vocabularies of ../shared/tokenizers, with texts made here (texts.h), against what
+ * other programs gave for the same texts: llama.cpp, SentencePiece, HF tokenizers. tools/tokenizers/record
+ * wrote that down. And whether texts come back. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -214,8 +214,8 @@ static void check_folder(const char *folder, const struct text *cases, struct ta
     closedir(listing);
 }
 
-/* The two that normalize are bert-bge and ugm4k; the seven that lack bytes were made for UTF-8, where most of these don't
- * occur, or have them as tokens of another text (docs/tokenizers.md). */
+/* The two that normalize are bert-bge and ugm4k; the seven that lack bytes were made for UTF-8, where most of
+ * these don't occur, or have them as tokens of another text (docs/tokenizers.md). */
 Test(recorded, texts_come_back)
 {
     struct text cases = {0};

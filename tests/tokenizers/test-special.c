@@ -1,5 +1,5 @@
-/* test-special.c: where a text is cut at special tokens, against the rule carried out as it stands: each token in turn, the
- * longest first, from left to right in what is left. */
+/* test-special.c: where a text is cut at special tokens, against the rule carried out as it stands: each
+ * token in turn, the longest first, from left to right in what is left. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -170,7 +170,8 @@ static int count_part(void *user, struct engine_string text, int32_t id)
     return 0;
 }
 
-/* Tokens of the letter a, of these lengths, in a text of `length` times a, and "b" wherever `every` divides the place. */
+/* Tokens of the letter a, of these lengths, in a text of `length` times a, and "b" wherever `every` divides
+ * the place. */
 static struct count count_parts(const size_t *lengths, uint32_t n, size_t length, size_t every)
 {
     char *text = malloc(length);

@@ -255,7 +255,8 @@ Test(tokenize, mistakes)
            "engine: --explain shows how text becomes tokens: --decode does not apply\n");
 }
 
-/* A model without a tokenizer, one with a tokenizer that no plugin serves, and one with a wrong vocabulary. */
+/* A model without a tokenizer, one with a tokenizer that no plugin serves, and one with a wrong
+ * vocabulary. */
 Test(tokenize, vocabularies_that_do_not_work)
 {
     struct gguf_writer *writer = gguf_create(3);

@@ -1,5 +1,5 @@
-/* test-ugm.c: the tokenizer plugin ugm, against ids from llama.cpp, against its own definition carried out plainly,
- * with character maps made here, and with vocabularies that no one should make. */
+/* test-ugm.c: the tokenizer plugin ugm, against ids from llama.cpp, against its own definition carried out
+ * plainly, with character maps made here, and with vocabularies that no one should make. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -312,8 +312,8 @@ Test(ugm, wrong_maps_are_refused)
         {"\4\0\0\0\0\0\0\0", 8, "it is truncated"},
         {"\xFF\xFF\xFF\xFF\0", 5, "it is truncated"},
         {"\0\0\0\0x", 5, "no end"},
-        /* The root's children are at 0 ^ byte; unit 1 is reached by byte 1 and ends a key whose value is in unit 1 ^
-         * 1024 (beyond the end) or in unit 0. */
+        /* The root's children are at 0 ^ byte; unit 1 is reached by byte 1 and ends a key whose value is in
+         * unit 1 ^ 1024 (beyond the end) or in unit 0. */
         {"\10\0\0\0\0\0\0\0\1\5\20\0\0", 13, "a key ends outside"},
         {"\10\0\0\0\0\0\0\0\1\1\20\0\0", 13, "a key ends outside"},
         {"\14\0\0\0\0\0\0\0\1\015\0\0\7\0\0\x80\0", 17, "a replacement begins outside"},
@@ -374,8 +374,8 @@ static void plain_encode(const struct fake_vocab *vocab, double unknown_score, c
     free(best);
 }
 
-/* Random vocabularies over few characters, with scores that are equal, round, or neither; texts long enough to be
- * written out in parts. */
+/* Random vocabularies over few characters, with scores that are equal, round, or neither; texts long enough
+ * to be written out in parts. */
 Test(ugm, agrees_with_the_definition)
 {
     static const char *const characters[] = {"a", "b", "c", "é", "▁", "語", "😀"};

@@ -1,5 +1,5 @@
-/* test-wpm.c: the tokenizer plugin wpm, against ids from llama.cpp, against its own definition carried out plainly,
- * and with vocabularies that no one should make. */
+/* test-wpm.c: the tokenizer plugin wpm, against ids from llama.cpp, against its own definition carried out
+ * plainly, and with vocabularies that no one should make. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* threads.c: tokenizers used by several threads at once, all of which must get the same ids and texts. A program of
- * its own, since Criterion does not run under ThreadSanitizer: threads PLUGIN.so RECIPE [PLUGIN.so RECIPE …], where a
- * recipe (tests/fuzz/recipe.h) is what the plugin's tokenizer is made of. */
+/* threads.c: tokenizers used by several threads at once, all of which must get the same ids and texts. A
+ * program of its own, since Criterion does not run under ThreadSanitizer: threads PLUGIN.so RECIPE [PLUGIN.so
+ * RECIPE …], where a recipe (tests/fuzz/recipe.h) is what the plugin's tokenizer is made of. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* lora-logits.c: logits of every position with an adapter, by libllama; for compare-gguf, which compiles it among the
- * peers: lora-logits MODEL.gguf ADAPTER.gguf SCALE TOKENS.i32 OUT.f32. Cache in float32, no flash attention. */
+/* lora-logits.c: logits of every position with an adapter, by libllama; for compare-gguf, which compiles it
+ * among the peers: lora-logits MODEL.gguf ADAPTER.gguf SCALE TOKENS.i32 OUT.f32. Cache in float32, no flash
+ * attention. */
 #include <ggml-backend.h>
 #include <llama.h>
 #include <stdio.h>

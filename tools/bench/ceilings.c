@@ -1,11 +1,13 @@
-/* ceilings.c: measures the machine's limits; prints JSON: {"read_gb_s", "int8_gop_s", "f32_gflop_s", "instructions"}.
+/* ceilings.c: measures the machine's limits; prints JSON: {"read_gb_s", "int8_gop_s", "f32_gflop_s",
+ * "instructions"}.
  *
  *   ceilings [THREADS]
  *
- * Bandwidth: every thread reads its part of 1 GiB, which fits in no cache. Arithmetic: every thread runs a loop of
- * independent multiply-adds between registers; int8 uses the widest instruction available (VNNI: four products per
- * lane; otherwise AVX2's multiply-add pair), float32 uses FMA. Each figure is the best of several runs, because a
- * ceiling is what the machine can do, not what it did while it was busy with something else. */
+ * Bandwidth: every thread reads its part of 1 GiB, which fits in no cache. Arithmetic: every thread runs a
+ * loop of independent multiply-adds between registers; int8 uses the widest instruction available (VNNI: four
+ * products per lane; otherwise AVX2's multiply-add pair), float32 uses FMA. Each figure is the best of
+ * several runs, because a ceiling is what the machine can do, not what it did while it was busy with
+ * something else. */
 #include <immintrin.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
-/* copies.c: measures the cost of copies on a backend's device: writing bytes to it and reading them back, with a wait after
- * each, and copying within its memory. Used for docs/performance.md and by tools/gpu/check:
+/* copies.c: measures the cost of copies on a backend's device: writing bytes to it and reading them back,
+ * with a wait after each, and copying within its memory. Used for docs/performance.md and by tools/gpu/check:
  *
- *   cc -O2 -I. -o /tmp/copies tools/bench/copies.c -ldl && /tmp/copies build/lib/engine/plugins/vulkan.so 8192 */
+ *   cc -O2 -I. -o /tmp/copies tools/bench/copies.c -ldl && /tmp/copies build/lib/engine/plugins/vulkan.so
+ *   8192 */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,13 +11,14 @@
  *   draft=FILE      guess with this model; otherwise by lookup
  *   chance=P        each guess of the draft model is right with this probability (0.7)
  *   prompt=FILE     the prompt (128 random tokens)
- *   text=FILE       the text that follows it. Without one, the text is random; with lookup, it consists of few
- *                   tokens, so that there is always something to look up, and is never what was guessed
+ *   text=FILE       the text that follows it (random; with lookup, random from few tokens, so that there is
+ *                   always a guess, which never comes true)
  *   tokens=N        length of the text (256)
  *   rounds=N        texts without and with guesses, in turns (5)
  *   guesses=N       guess so many in each step, instead of what the queue thinks best
  *
- * Prints medians of tokens per second, their ratio, the median of the ratios of the rounds, and the guesses. */
+ * Prints medians of tokens per second, their ratio, the median of the ratios of the rounds, and the
+ * guesses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* llama-tokenize.c: how fast libllama makes ids of texts: llama-tokenize MODEL.gguf TEXTS ROUNDS, where TEXTS holds texts
- * that end in a NUL each. Prints the seconds of each round. tools/bench/tokenizers compiles it among the peers. */
+/* llama-tokenize.c: how fast libllama makes ids of texts: llama-tokenize MODEL.gguf TEXTS ROUNDS, where TEXTS
+ * holds texts that end in a NUL each. Prints the seconds of each round. tools/bench/tokenizers compiles it
+ * among the peers. */
 #include <llama.h>
 #include <stdio.h>
 #include <stdlib.h>

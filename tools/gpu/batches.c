@@ -1,13 +1,13 @@
-/* batches.c: whether batches of several sequences give the logits that each sequence has alone. Every sequence gets
- * random tokens of its own. First come prompts of different lengths in one batch, then steps in which all
- * sequences get one token and one of them more, as when a server decodes and reads a prompt together. The
- * reference is each sequence alone, all at once, on the same devices.
+/* batches.c: whether batches of several sequences give the logits that each sequence has alone. Every
+ * sequence gets random tokens of its own. First come prompts of different lengths in one batch, then steps in
+ * which all sequences get one token and one of them more, as when a server decodes and reads a prompt
+ * together. The reference is each sequence alone, all at once, on the same devices.
  *
  *   batches-error MODEL.gguf BACKEND OFFLOAD SEQUENCES,… [REFERENCE.gguf]
  *
- * Prints a line for each number of sequences: the number, the relative error ||x - r|| / ||r|| of all logits, and
- * the largest one of a single token. If a value isn't finite, the error is "nan" or "inf". REFERENCE.gguf is
- * another model to compare with. */
+ * Prints a line for each number of sequences: the number, the relative error ||x - r|| / ||r|| of all logits,
+ * and the largest one of a single token. If a value isn't finite, the error is "nan" or "inf". REFERENCE.gguf
+ * is another model to compare with. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

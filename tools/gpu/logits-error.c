@@ -1,5 +1,5 @@
-/* logits-error.c: prints the relative error ||x - r|| / ||r|| between two NumPy files of float32 and the same shape, as
- * written by `engine logits`. If a value isn't finite, the result is "nan" or "inf".
+/* logits-error.c: prints the relative error ||x - r|| / ||r|| between two NumPy files of float32 and the same
+ * shape, as written by `engine logits`. If a value isn't finite, the result is "nan" or "inf".
  *
  *   logits-error X.npy REFERENCE.npy */
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* models.c: writes a Llama with random weights for speed runs, of any size and as fast as the disk allows. The weights are
- * one mebibyte of random blocks, repeated from a different start each time. Their values don't affect the time, but their
- * magnitudes are chosen so that activations stay near 1. The vocabulary is a small SentencePiece one.
+/* models.c: writes a Llama with random weights for speed runs, of any size and as fast as the disk allows.
+ * The weights are one mebibyte of random blocks, repeated from a different start each time. Their values
+ * don't affect the time, but their magnitudes are chosen so that activations stay near 1. The vocabulary is a
+ * small SentencePiece one.
  *
  *   gpu-models SHAPE TYPE OUT.gguf
  *
@@ -42,7 +43,8 @@ static const struct weight_type {
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 enum { POOL_SIZE = 1 << 20, MAX_THREADS = 64, MAX_POOLS = 4 };
 
-/* About POOL_SIZE bytes of random blocks, twice, so that any run of `size` bytes from the first half is there. */
+/* About POOL_SIZE bytes of random blocks, twice, so that any run of `size` bytes from the first half is
+ * there. */
 struct pool {
     uint64_t k;     /* length of the rows that they are meant for; 0: a norm's float32 */
     uint8_t *bytes; /* [2 * size] */

@@ -1,5 +1,6 @@
-/* peak.c: the theoretical bandwidth of an NVIDIA GPU's memory, from its clock and width, which the driver's CUDA library
- * reports; no other part of CUDA is needed. Prints "BYTES-PER-SECOND NAME" of device 0; fails without library or device. */
+/* peak.c: the theoretical bandwidth of an NVIDIA GPU's memory, from its clock and width, which the driver's
+ * CUDA library reports; no other part of CUDA is needed. Prints "BYTES-PER-SECOND NAME" of device 0; fails
+ * without library or device. */
 #include <dlfcn.h>
 #include <stdio.h>
 

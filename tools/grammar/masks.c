@@ -1,7 +1,7 @@
-/* masks.c: what masks cost: `grammar-masks PLUGINS TOKENS VOCABULARY.gguf… <LINES`. The tokens of the vocabularies, each
- * once, are one vocabulary of at most TOKENS. Each line of the input is a JSON object with "name" and "schema" or
- * "grammar"; each line of the output has the milliseconds to read it, and in the median and at the worst to make a
- * mask, over texts of random tokens. For tools/grammar/masks. */
+/* masks.c: what masks cost: `grammar-masks PLUGINS TOKENS VOCABULARY.gguf… <LINES`. The tokens of the
+ * vocabularies, each once, are one vocabulary of at most TOKENS. Each line of the input is a JSON object with
+ * "name" and "schema" or "grammar"; each line of the output has the milliseconds to read it, and in the
+ * median and at the worst to make a mask, over texts of random tokens. For tools/grammar/masks. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

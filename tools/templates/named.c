@@ -1,7 +1,7 @@
-/* named.c: what llama.cpp's templates make of conversations, as JSON on standard output: {NAME: [TEXT, …]}, a text for each
- * conversation on standard input. Each of these is a line: ROLE, TAB and hexadecimal content for each message, separated by
- * TAB, and "+" at its beginning if the answer begins. Names are those of the command line. For tools/templates/record-named;
- * compiled in the peers. */
+/* named.c: what llama.cpp's templates make of conversations, as JSON on standard output: {NAME: [TEXT, …]}, a
+ * text for each conversation on standard input. Each of these is a line: ROLE, TAB and hexadecimal content
+ * for each message, separated by TAB, and "+" at its beginning if the answer begins. Names are those of the
+ * command line. For tools/templates/record-named; compiled in the peers. */
 #include <llama.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* criterion.h: as much of Criterion as the CPU plugin's tests use, for a machine that Debian's Criterion isn't built
- * for here. Tests run one after the other, each in a process of its own (main.c). */
+/* criterion.h: as much of Criterion as the CPU plugin's tests use, for a machine that Debian's Criterion
+ * isn't built for here. Tests run one after the other, each in a process of its own (main.c). */
 #ifndef TESTS_ARM64_CRITERION_H
 #define TESTS_ARM64_CRITERION_H
 
