@@ -44,7 +44,7 @@ void demo_model_close(struct demo_model *demo);
 char *demo_model_write(struct demo_model *demo, const char *prompt, size_t limit,
                        const struct engine_sampler_options *sampling, bool *ended);
 
-/* Whether the likeliest tokens are exactly the answer. `said`, which may be NULL, receives the actual text
+/* Whether the most likely tokens are exactly the answer. `said`, which may be NULL, receives the actual text
  * otherwise, in new memory, or NULL. */
 bool demo_model_answers(struct demo_model *demo, const struct demo_question *question, char **said);
 

@@ -213,7 +213,7 @@ uint16_t float_to_half(float value)
     int exponent;
     frexpf(magnitude, &exponent); /* magnitude < 2^exponent */
     int step = exponent < -13 || magnitude == 0 ? -24 : exponent - 11;
-    uint32_t steps = (uint32_t)rintf(ldexpf(magnitude, -step)); /* exact but for the rounding: 0 … 2048 */
+    uint32_t steps = (uint32_t)rintf(ldexpf(magnitude, -step)); /* exact except for the rounding: 0 … 2048 */
     return (uint16_t)(sign | (steps + (step == -24 ? 0 : (uint32_t)(step + 24) << 10)));
 }
 

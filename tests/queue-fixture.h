@@ -26,7 +26,7 @@ void open_model(const char *settings);
 struct engine_context *open_context(uint32_t n_sequences, uint32_t n_cache, const char *backends);
 void open_queue(uint32_t n_sequences, uint32_t n_cache, const struct engine_queue_options *options);
 
-/* For .init: the model and the context `alone`. For .fini: closes whatever is open. */
+/* For .init: the model and the context `alone`. For .fini: closes everything that is open. */
 void begin_queue(void);
 void end_queue(void);
 

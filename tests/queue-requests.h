@@ -29,7 +29,7 @@ struct sample {
 };
 
 /* Request number `number`: a prompt of 1 to `longest` random tokens, up to `most` new ones; odd numbers
- * sample with a seed of their own, even ones take the likeliest. */
+ * sample with a seed of their own, even ones take the most likely token. */
 void sample_create(struct sample *sample, uint32_t number, uint32_t n_vocab, uint32_t longest, uint32_t most);
 
 /* Computes the result alone, in sequence 0 of a context that is not used otherwise. An enum engine_status. */

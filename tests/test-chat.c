@@ -485,7 +485,7 @@ Test(chat, computes_what_is_new)
         at++;
     }
     cr_assert_eq(n_kept[0], 0);
-    /* The kept ones: the first prompt, its answer of 7 tokens but for the last, which nobody has needed
+    /* The kept ones: the first prompt, its answer of 7 tokens except the last, which nobody has needed
      * yet. */
     cr_assert(n_kept[1] > n_prompt[0] && n_kept[1] < n_prompt[1], "%s", result.err);
     cr_assert_eq(program_count_lines(result.out, "= "), 3, "%s", result.out);

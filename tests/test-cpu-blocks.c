@@ -1,5 +1,5 @@
 /* test-cpu-blocks.c: what the CPU plugin makes of the blocks of quantised types, for each instruction set:
- * through ENGINE_OP_GET_ROWS, equal to gguf-py to the bit (but for the sign of zeros); and through
+ * through ENGINE_OP_GET_ROWS, equal to gguf-py to the bit (except for the sign of zeros); and through
  * ENGINE_OP_MATMUL, within the rounding of the input. The cases are the conformance suite's, which leaves the
  * instruction set to the plugin. */
 #include <criterion/criterion.h>

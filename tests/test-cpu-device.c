@@ -1,4 +1,4 @@
-/* test-cpu-device.c: the CPU plugin but for its arithmetic: the device, its memory, errors while
+/* test-cpu-device.c: the CPU plugin apart from its arithmetic: the device, its memory, errors while
  * operations run, recordings, and the order of operations that several threads run. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -211,7 +211,7 @@ static void compare_on(struct fixture *fixture, const char *isa, const struct ex
     fixture_clear(fixture);
 }
 
-/* Cases of a test, on every instruction set that there is, with several threads and alone; emulated, a third
+/* Cases of a test, on every available instruction set, with several threads and alone; emulated, a third
  * of them, only with several. */
 static void compare(const struct experts_case *cases, size_t n)
 {

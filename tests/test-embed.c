@@ -118,7 +118,7 @@ Test(embed, norms_and_dimensions)
     json_decref(whole);
 }
 
-/* Words, lines, JSON lines and a NumPy file give the same numbers, whatever is computed together. */
+/* Words, lines, JSON lines and a NumPy file give the same numbers in any batch. */
 Test(embed, all_ways_in_and_out_agree)
 {
     const char *lines = strdup(files_path(folder, "lines.txt"));

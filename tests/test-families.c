@@ -154,7 +154,7 @@ struct text {
     int n_certain;
 };
 
-/* The likeliest token. */
+/* The most likely token. */
 static int32_t best(const float *logits, uint32_t n, bool *is_certain)
 {
     uint32_t first = 0, second = 1;
@@ -338,7 +338,7 @@ Test(families, texts_are_the_same_whatever_the_split)
         {.backends = TEST_BACKEND, .offload = ENGINE_OFFLOAD_ALL, .n_batch = 512}};
     int counts[2] = {0};
     for (size_t i = 0; i < N_SAMPLES; i++) {
-        /* As a sample, in turns, the other way round than the logits. */
+        /* As a sample, in turns, in reverse order of the logits. */
         const size_t first = all_or_sample(0, (unsigned)(i + 1 + first_of_sample(2)) % 2),
                      n = all_or_sample(2, 1);
         compare_texts(samples[i].name, family_files(samples[i].name).model, settings + first, n, counts);

@@ -1,4 +1,4 @@
-/* test-hf-directory.c: directories of Hugging Face: how tensors are ordered, and what is refused. Their
+/* test-hf-directory.c: Hugging Face directories: how tensors are ordered, and what is refused. Their
  * logits are those of hf-families. */
 #include <criterion/criterion.h>
 #include <stdio.h>

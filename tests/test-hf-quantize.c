@@ -1,4 +1,4 @@
-/* test-hf-quantize.c: `engine quantize` with directories of Hugging Face: what the file has, and that the
+/* test-hf-quantize.c: `engine quantize` with Hugging Face directories: what the file has, and that the
  * engine computes the same from it. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@ Test(json_read, integers)
     json_decref(json);
 }
 
-/* Larger ones are the doubles that strtod reads, whatever their length. */
+/* Larger ones are the doubles that strtod reads, at any length. */
 Test(json_read, doubles)
 {
     static const char *const numbers[] = {"9223372036854775808",

@@ -108,7 +108,7 @@ Test(kv_states, snapshots_that_were_used_last_stay)
     run(0, 0, 10);
     run(0, 10, 1); /* 10 */
     run(0, 11, 9); /* 11 */
-    run(0, 20, 1); /* 20: all that there is room for */
+    run(0, 20, 1); /* 20: as many as fit */
     kv_share(cache, 0, 1, 10);
     check(1, 10);
     run(0, 21, 5); /* 21, in place of 11 */

@@ -232,7 +232,7 @@ Test(perplexity, divergence)
     program_free(&result);
 }
 
-/* Predictions are in the text's order, whatever the size of the batches that wrote and read them. */
+/* Predictions are in the text's order for any size of the batches that wrote and read them. */
 Test(perplexity, divergence_with_other_batches)
 {
     static const char *const batches[] = {"512", "24", "7"};

@@ -1,4 +1,4 @@
-/* test-place.c: placement as a pure function: what goes where for which memory and wishes. */
+/* test-place.c: placement as a pure function: what goes where for which memory and options. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

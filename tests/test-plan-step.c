@@ -166,7 +166,7 @@ Test(plan_step, higher_priorities_take_the_place_of_lower_ones)
     expect(requests, 3, &limits, PLAN_START, 0);
 }
 
-/* ---- A queue on paper: everybody gets done, whatever the sizes ----------------------------------------- */
+/* ---- A queue on paper: every request ends, for all sizes ------------------------------------------------- */
 
 static uint32_t random_state;
 
@@ -177,7 +177,7 @@ static uint32_t below(uint32_t n)
 }
 
 struct job {
-    size_t n_prompt, n_wanted, n_tokens; /* tokens: that there are so far */
+    size_t n_prompt, n_wanted, n_tokens; /* tokens: the number so far */
 };
 
 #define MAX_JOBS 24

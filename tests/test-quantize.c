@@ -172,7 +172,7 @@ Test(encode, extremes)
                     rms += (double)x[i] * (double)x[i] / 256;
                 }
                 double error = error_of(type, x, 256);
-                /* No worse than if all were zeros, but for what float16 rounds. */
+                /* No worse than if all were zeros, except for the rounding to float16. */
                 cr_expect_leq(error, sqrt(rms) * 1.001 + 1e-7, "%s, size %g, shape %d: %g",
                               type_info(type)->name, (double)sizes[s], shape, error);
                 if (sizes[s] == 0) cr_expect_eq(error, 0);

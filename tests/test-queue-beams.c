@@ -235,7 +235,7 @@ Test(queue_beams, a_full_context_ends_it)
     cr_assert_eq(together_found[4].n_tokens[0], 21);
 }
 
-/* One beam takes the likeliest token; two of them have both of the two that are left. */
+/* One beam takes the most likely token; two of them have both of the two that are left. */
 Test(queue_beams, biases_count)
 {
     static struct engine_logit_bias bias[N_VOCAB];

@@ -141,7 +141,7 @@ static void find_next(const int32_t *tokens, size_t n_tokens, int32_t next[N_TOP
     for (int rank = 0; rank < N_TOP; rank++) chances[rank] /= total;
 }
 
-/* The texts of three tokens that there are, and their probabilities by the chain rule. */
+/* All texts of three tokens, and their probabilities by the chain rule. */
 struct cell {
     int32_t tokens[3];
     double chance;

@@ -112,7 +112,7 @@ static double logprob_of(const float *logits, int32_t token)
     return -log(sum);
 }
 
-/* A prompt, and the likeliest text after it, each token of which is computed from the beginning. */
+/* A prompt, and the most likely text after it, each token of which is computed from the beginning. */
 static void prepare(struct text *text, const int32_t *prompt, size_t n_prompt, size_t n_expected)
 {
     int32_t all[LONGEST + MOST];

@@ -244,7 +244,7 @@ Test(vulkan_faults, large_transfers_to_a_gpu_and_back)
     vulkan_expect_no_complaints();
 }
 
-/* Whatever their size, and whether the host sees the memory or not. */
+/* For all sizes, and whether the host sees the memory or not. */
 static void writes_behind_work(void)
 {
     enum { K = 1024, N = 4000000, LAST = N - 1 };
@@ -338,7 +338,7 @@ Test(vulkan_faults, a_gpu_takes_the_model_by_itself)
     program_free(&result);
 }
 
-/* Submissions of a run of so many tokens with so many layers on the device. */
+/* Submissions of a run, by the number of tokens and of layers on the device. */
 static unsigned submissions(const char *tokens, const char *offload)
 {
     unsigned count = 0;

@@ -6,7 +6,7 @@
  *   range=BYTES   they bind no more of a buffer than that
  *   memory=BYTES  no more can be allocated
  *   count         the number of submissions is said at the end, on standard error
- *   peak          likewise the most bytes that were allocated at once
+ *   peak          the same for the most bytes that were allocated at once
  *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
  *   unwaited=N    the Nth wait for a fence finds the device lost
  *   once          the device that is lost is replaced by the next one that is created, which works

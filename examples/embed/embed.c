@@ -118,7 +118,7 @@ static int run_tokens(struct session *s, const int32_t *tokens, size_t count, in
     batch.tokens = tokens;
     batch.n_tokens = count;
     if ((status = engine_decode(s->context, &batch, s->logits))) return status;
-    /* Tokens that cannot go on get the logit -infinity, so that they are not sampled. */
+    /* Tokens that would break the schema get the logit -infinity, so that they are not sampled. */
     if (s->match && (status = engine_match_apply(s->match, s->logits, s->n_vocab))) return status;
     if ((status = engine_sample(s->sampler, s->logits, next))) return status;
     return s->match ? engine_match_accept(s->match, *next) : ENGINE_OK;

@@ -1,4 +1,4 @@
-/* fuzz-batch.c: fuzzing target: a line of `engine batch`'s input. Whatever it is, it is refused with a reason
+/* fuzz-batch.c: fuzzing target: a line of `engine batch`'s input. It is refused with a reason
  * of one line, or what comes of it is in range; and a stop text that is cut into pieces stops the text all
  * the same. */
 #include <math.h>

@@ -8,7 +8,7 @@
 /* What has come out of a decoder since a text began. */
 struct stream {
     unsigned char *text;
-    bool *ends; /* [length] a part ended in front of the byte */
+    bool *ends; /* [length] a part ended before the byte */
     size_t length, capacity;
     /* A special token was among the ids: the space that encode put behind it is dropped, and bytes of
      * characters that the token separated may become adjacent. */

@@ -1,4 +1,4 @@
-/* fuzz-hf-directory.c: fuzzing target: directories of Hugging Face. Input: config.json, then after a line
+/* fuzz-hf-directory.c: fuzzing target: Hugging Face directories. Input: config.json, then after a line
  * "----" the header of a safetensors file, whose data are zeros, then after others the index, modules.json,
  * its pooling's config.json, that of a Dense and the header of its weights, sentence_bert_config.json and
  * config_sentence_transformers.json, if there are any; an empty index is none. The directory is refused with

@@ -1,5 +1,5 @@
 /* fuzz-json.c: fuzzing target: JSON. Input: a byte of flags, and a text. Jansson's reader says the same of
- * it, but for numbers that it can't hold and bytes 0, one of which it passes after a number. */
+ * it, except for numbers that it can't hold and bytes 0, one of which it passes after a number. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* fuzz-mpi.c: fuzzing target: what arrives at a worker of the plugin mpi, and at rank 0. Input: a byte, and
  *   then 0: messages to a worker, each with its length (u16) before it
- *   1: answers to rank 0, likewise
+ *   1: answers to rank 0 in the same form
  *   2: changes of what rank 0 and two workers say to each other, of CHANGE bytes each: which message (u8; an
  *      answer is one, too), which byte (u16), and what changes in it (u8). Without changes, everything works.
  *

@@ -2,7 +2,7 @@
  *
  * It knows where the numbers of a sound file are (counts, lengths, types, offsets: its fields) and sets them
  * to extremes; apart from that it cuts, flips, moves and inserts bytes, mostly in the file's head, which is
- * all that stands in front of the weights. */
+ * everything before the weights. */
 #ifndef TESTS_HOSTILE_DAMAGE_H
 #define TESTS_HOSTILE_DAMAGE_H
 

@@ -172,7 +172,7 @@ static int stream_mark(struct engine_stream *stream, uint64_t *mark)
     return cpu->stream_flush(late->stream);
 }
 
-/* What was read before a mark. */
+/* Transfers to the host before a mark. */
 static void give(struct late_stream *late, uint64_t mark)
 {
     while (late->first && late->first->mark <= mark) {

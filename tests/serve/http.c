@@ -507,7 +507,7 @@ static void test_not_reading(void)
     stop(&fixture);
 }
 
-/* Headers that come byte by byte: the connection is closed, whatever is sent. So is one that sends
+/* Headers that come byte by byte: the connection is closed in any case. So is one that sends
  * nothing. */
 static void test_slow(void)
 {

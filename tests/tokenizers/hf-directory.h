@@ -15,7 +15,7 @@ struct opened {
 };
 
 /* `n_tokens`: rows of the embedding, 0 for those of the vocabulary. Returns a status; *opened has to be
- * closed whatever it is. */
+ * closed in any case. */
 int hf_test_try(const struct engine_tokenizer_api *api, const char *directory, uint64_t n_tokens,
                 struct opened *opened);
 /* The test fails if that does. */

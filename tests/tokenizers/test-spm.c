@@ -123,7 +123,7 @@ Test(spm, special_tokens)
     struct fake_vocab vocab = {0};
     make_small(&vocab);
     struct engine_tokenizer *tokenizer = fake_open(api, &vocab);
-    /* User-defined ones are always found, and what is behind them gets a space in front. */
+    /* User-defined ones are always found, and the text after them gets a space before it. */
     expect_ids(api, tokenizer, "a<user>b", 0, "264 265 259 261");
     expect_ids(api, tokenizer, "<user><user>", 0, "265 265");
     /* Control tokens if asked for. '<' is 63, 's' 118, '>' 65. */

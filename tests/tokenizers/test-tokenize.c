@@ -202,7 +202,7 @@ Test(tokenize, explains_as_documented)
     free(docs);
 }
 
-/* The ids at the end are those of --ids, whatever the text. */
+/* The ids at the end are those of --ids for every text. */
 Test(tokenize, explains_what_it_does)
 {
     static const char *const texts[] = {"", " ", "the cat", "\xFF\xC3", "a  b\tc", "<s></s>"};
