@@ -182,8 +182,8 @@ struct engine_check_options {
 };
 /* The conformance suite: loads a plugin from a file and checks everything it claims against plugin-api.h.
  * Each group of checks runs in its own process, so a crash fails only that group; after a hang, the remaining
- * checks on that device are skipped. Everything that the plugin has started ends with it, even if the caller is
- * killed.
+ * checks on that device are skipped. Everything that the plugin has started ends with it, even if the caller
+ * is killed.
  * Returns ENGINE_OK once the checks have run, even if some failed; *plugin, whose struct_size the caller
  * sets, then holds the plugin's description. ENGINE_ERROR_DATA: no plugin can be loaded from the file.
  * ENGINE_ERROR_ARGUMENT: an engine is open in this process (its plugins would be inherited). The processes
@@ -349,8 +349,8 @@ ENGINE_API const char *engine_template_name_at(size_t index);
 ENGINE_API const char *engine_template_origin(const struct engine_template *template_);
 /* The format of a model's replies to this template's prompts, an enum engine_reply_format. To find it, the
  * function renders conversations with a tool call, which takes a tenth of a second at most. *calls, unless
- * `calls` is NULL, receives 1 if the template writes calls. Otherwise it receives 0, tools have no effect, and
- * the format is the one in which the template writes answers. */
+ * `calls` is NULL, receives 1 if the template writes calls. Otherwise it receives 0, tools have no effect,
+ * and the format is the one in which the template writes answers. */
 ENGINE_API uint32_t engine_template_reply_format(const struct engine_template *template_, int *calls);
 /* The text of the template that is used for conversations without tools. */
 ENGINE_API struct engine_string engine_template_source(const struct engine_template *template_);

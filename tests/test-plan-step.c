@@ -166,7 +166,7 @@ Test(plan_step, higher_priorities_take_the_place_of_lower_ones)
     expect(requests, 3, &limits, PLAN_START, 0);
 }
 
-/* ---- A queue on paper: every request ends, for all sizes ------------------------------------------------- */
+/* ---- A queue on paper: every request ends, for all sizes ---------------------------------------------- */
 
 static uint32_t random_state;
 

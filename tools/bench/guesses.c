@@ -11,8 +11,8 @@
  *   draft=FILE      guess with this model; otherwise by lookup
  *   chance=P        each guess of the draft model is right with this probability (0.7)
  *   prompt=FILE     the prompt (128 random tokens)
- *   text=FILE       the text that follows it (random; with lookup, random from few tokens, so that there is
- *                   always a guess, which never comes true)
+ *   text=FILE       the text that follows it (random; with lookup, random from few tokens, so that a guess is
+ *                   always found, and never true)
  *   tokens=N        length of the text (256)
  *   rounds=N        texts without and with guesses, in turns (5)
  *   guesses=N       guess so many in each step, instead of what the queue thinks best
