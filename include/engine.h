@@ -1154,7 +1154,7 @@ struct engine_queue_info {
     uint64_t n_prompt, n_reused, n_generated; /* tokens, as in struct engine_event */
     /* tokens guessed and guesses that came true, of ended requests. */
     uint64_t n_guessed, n_accepted;
-    uint32_t n_kept;                          /* kept sequences, whose positions count as in use */
+    uint32_t n_kept; /* kept sequences, whose positions count as in use */
 };
 /* [thread-safe] What the queue has done and is doing. */
 ENGINE_API int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *info);
@@ -1207,7 +1207,7 @@ struct engine_reply_piece {
     const char *name; /* CALL with ENGINE_REPLY_CALL_BEGINS: the function; else NULL */
     /* CALL with ENGINE_REPLY_CALL_BEGINS: the id, if the model has written one; else NULL. */
     const char *id;
-    uint32_t flags;   /* CALL: bits of enum engine_reply_call_flag */
+    uint32_t flags; /* CALL: bits of enum engine_reply_call_flag */
 };
 
 struct engine_reply_options {
