@@ -182,7 +182,7 @@ def batch_loss(model, tokens, learn):
 
 @torch.no_grad()
 def evaluate(model, data, rows=32):
-    """Held-out questions: {skill: share answered right by the likeliest tokens}, and the loss on held-out stories."""
+    """Held-out questions: {skill: share answered right by the most likely tokens}, and the loss on held-out stories."""
     right, total, losses = {}, {}, []
     for first in range(0, len(data["tokens"]), rows):
         tokens = torch.from_numpy(data["tokens"][first:first + rows].astype(np.int64))

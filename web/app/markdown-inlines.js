@@ -328,7 +328,7 @@ class Inlines {
     if (bottom) bottom.after = null;
   }
 
-  // Emphasises what lies between; returns the closer to go on with.
+  // Emphasises the text between them; returns the closer to continue with.
   wrap(opener, closer) {
     const used = closer.character === "~" ? closer.count : opener.count >= 2 && closer.count >= 2 ? 2 : 1;
     for (const end of [opener, closer]) {

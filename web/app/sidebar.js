@@ -34,7 +34,7 @@ export class Sidebar {
   }
 
   get narrow() { return narrow.matches; }
-  // On a phone, what is closed cannot be reached by keyboard, nor what is behind it when it is open.
+  // On a phone, the keyboard reaches neither a closed sidebar nor the page behind an open one.
   setOpen(open, move = true) {
     this.isOpen = open;
     document.body.classList.toggle("sidebar-open", open);

@@ -95,7 +95,7 @@ for (const [name, text, expected] of [
 ])
   test(name, () => assert.equal(joined(html(text)), expected));
 
-// A text takes the page about as long as its length says, whatever is in it. The bound is far above that,
+// The page's time for a text depends on its length, not on its contents. The bound is far above that,
 // and far below what a search that begins anew at each character takes.
 const size = 60_000, times = part => part.repeat(Math.ceil(size / part.length));
 const hostile = {
