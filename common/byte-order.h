@@ -21,7 +21,7 @@ static inline const char *byte_order_foreign(const void *text, size_t size)
     return NULL;
 }
 
-/* The message about such a text: what it is, its encoding twice. */
+/* The message about a text with such a mark. Arguments: the name of the text, and its encoding twice. */
 #define BYTE_ORDER_REFUSED "%s is %s, not UTF-8: save it as UTF-8, or convert it with `iconv -f %s -t UTF-8`"
 
 #endif

@@ -1,4 +1,4 @@
-/* clock.h: a clock that nobody sets. */
+/* clock.h: a monotonic clock, which setting the time does not change. */
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 

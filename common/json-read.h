@@ -1,7 +1,7 @@
 /* json-read.h: reads JSON into Jansson's values. Jansson's own reader, json_loadb, isn't used: 2.14 doesn't
- * notice that a byte of a string had no room and then reads and writes past the string. This one gives up
- * where memory runs out. It also reads integers that need more than 64 bits as doubles, as JavaScript does:
- * JSON sets numbers no range (RFC 8259, section 6). Mistakes are told in Jansson's words. */
+ * notice when a string can't grow, and then reads and writes past its end. This reader stops when memory runs
+ * out. It also reads integers of more than 64 bits as doubles, as JavaScript does, because JSON doesn't limit
+ * numbers (RFC 8259, section 6). Its messages are Jansson's. */
 #ifndef COMMON_JSON_READ_H
 #define COMMON_JSON_READ_H
 
@@ -16,18 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_READ_DEPTH 2048 /* values in one another */
+#define JSON_READ_DEPTH 2048 /* nested values */
 
 enum json_read_token { JSON_READ_END, JSON_READ_WRONG, JSON_READ_STRING, JSON_READ_VALUE, JSON_READ_SIGN };
 
-/* What json_read_peek gives instead of a byte. */
+/* Results of json_read_peek other than a byte. */
 enum { JSON_READ_NO_MORE = -1, JSON_READ_NO_UTF8 = -2 };
 
 struct json_reader {
     const char *text;
     size_t length, at, flags, depth;
     size_t start; /* of the token that ends at `at` */
-    size_t valid; /* where the UTF-8 sequence ends that was looked at last */
+    size_t valid; /* the end of the UTF-8 sequence that was checked last */
     bool broken;  /* it isn't UTF-8 at `at` */
     enum json_read_token token;
     json_t *value; /* of JSON_READ_VALUE: owned until it is taken */
@@ -59,7 +59,7 @@ static inline void json_read_place(struct json_reader *reader)
         }
 }
 
-/* Says what is wrong, unless something was before. */
+/* Records a mistake, unless an earlier one is recorded. */
 __attribute__((format(printf, 3, 4))) static inline void
 json_read_fail(struct json_reader *reader, enum json_error_code code, const char *format, ...)
 {
@@ -94,7 +94,7 @@ static inline void json_read_no_memory(struct json_reader *reader)
 
 /* ---- Bytes ---- */
 
-/* The length of the sequence at `text`, or 0: it is no UTF-8. */
+/* The length of the sequence at `text`; 0: it isn't UTF-8. */
 static inline size_t json_read_utf8(const char *text, size_t length)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -108,7 +108,7 @@ static inline size_t json_read_utf8(const char *text, size_t length)
     return n;
 }
 
-/* The next byte, or why there is none. */
+/* The next byte, or the reason for having none. */
 static inline int json_read_peek(struct json_reader *reader)
 {
     if (reader->broken) return JSON_READ_NO_UTF8;
@@ -145,7 +145,7 @@ static inline bool json_read_is_hex(int byte)
     return json_read_is_digit(byte) || (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F');
 }
 
-/* Room for `size` bytes in reader->string, whose contents go. */
+/* Makes room for `size` bytes in reader->string, whose contents are lost. */
 static inline bool json_read_reserve(struct json_reader *reader, size_t size)
 {
     if (size <= reader->room) return true;
@@ -169,7 +169,7 @@ static inline bool json_read_pass_escape(struct json_reader *reader)
     return true;
 }
 
-/* To behind the quote that ends the string. */
+/* Reads a string up to its closing quote, inclusive. */
 static inline bool json_read_pass_string(struct json_reader *reader)
 {
     for (reader->at++;;) {
@@ -191,7 +191,7 @@ static inline bool json_read_pass_string(struct json_reader *reader)
     }
 }
 
-/* Of four digits that were checked. */
+/* The value of four hexadecimal digits, which have been checked. */
 static inline unsigned json_read_hex(const char *digits)
 {
     unsigned value = 0;
@@ -201,7 +201,7 @@ static inline unsigned json_read_hex(const char *digits)
     return value;
 }
 
-/* The character of a \u escape at `from` and how many bytes it has; 0 bytes: it is half of one. */
+/* The character of a \u escape at `from`, and the length of the escape; 0: half of a surrogate pair. */
 static inline unsigned json_read_unicode(struct json_reader *reader, const char *from, size_t *n)
 {
     unsigned high = json_read_hex(from + 2), low = 0;
@@ -232,7 +232,7 @@ static inline void json_read_string(struct json_reader *reader)
     reader->token = JSON_READ_WRONG;
     if (!json_read_pass_string(reader) || !json_read_reserve(reader, reader->at - reader->start)) return;
     const char *from = reader->text + reader->start + 1, *end = reader->text + reader->at - 1;
-    char *to = reader->string; /* what an escape stands for is never longer than it */
+    char *to = reader->string; /* a character is never longer than its escape */
     while (from < end) {
         const char *escape = memchr(from, '\\', (size_t)(end - from));
         size_t n = (size_t)((escape ? escape : end) - from);
@@ -264,7 +264,7 @@ static inline bool json_read_pass_digits(struct json_reader *reader)
     return true;
 }
 
-/* To behind the number. *is_real: it has a fraction or an exponent. */
+/* Reads a number to its end. *is_real: it has a fraction or an exponent. */
 static inline bool json_read_pass_number(struct json_reader *reader, bool *is_real)
 {
     if (json_read_peek(reader) == '-') reader->at++;
@@ -288,7 +288,7 @@ static inline bool json_read_pass_number(struct json_reader *reader, bool *is_re
     return json_read_pass_digits(reader);
 }
 
-/* Takes a value that was made, or notes that memory ran out for it. */
+/* Takes a new value; NULL: records that memory ran out. */
 static inline void json_read_made(struct json_reader *reader, json_t *value)
 {
     reader->token = value ? JSON_READ_VALUE : JSON_READ_WRONG;
@@ -368,7 +368,7 @@ static inline bool json_read_is(const struct json_reader *reader, char sign)
 
 static inline json_t *json_read_value(struct json_reader *reader);
 
-/* Reads the value whose first token is here into `array`, which has its reference. */
+/* Reads the value that begins with the current token into `array`, which owns it. */
 static inline bool json_read_element(struct json_reader *reader, json_t *array)
 {
     json_t *value = json_read_value(reader);
@@ -378,7 +378,7 @@ static inline bool json_read_element(struct json_reader *reader, json_t *array)
     return false;
 }
 
-/* The key that is here, as a copy of the caller's. */
+/* A copy of the current key, which the caller frees. */
 static inline char *json_read_key(struct json_reader *reader, const json_t *object)
 {
     if (reader->token != JSON_READ_STRING)
@@ -413,7 +413,7 @@ static inline bool json_read_member(struct json_reader *reader, json_t *object)
     return good;
 }
 
-/* An array or an object, whose first sign is here. */
+/* Reads an array or an object, whose opening bracket is the current token. */
 static inline json_t *json_read_container(struct json_reader *reader)
 {
     bool array = json_read_is(reader, '[');
@@ -496,13 +496,13 @@ static inline json_t *json_read(const char *text, size_t length, size_t flags, j
     return json;
 }
 
-/* Whether that is why json_read failed. */
+/* Whether json_read failed because memory ran out. */
 static inline bool json_read_lacked_memory(const json_error_t *error)
 {
     return json_error_code(error) == json_error_out_of_memory;
 }
 
-/* The same of a text that ends with NUL. */
+/* As json_read, for a text that ends with NUL. */
 static inline json_t *json_read_text(const char *text, size_t flags, json_error_t *error)
 {
     return json_read(text, strlen(text), flags, error);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether *text is whole; otherwise it is NULL. glibc's fclose says nothing if there is no memory for the
+/* Whether *text is complete; otherwise it is NULL. glibc's fclose doesn't report that memory ran out for the
  * text's final size. */
 static inline bool memory_stream_end(FILE *stream, char **text)
 {

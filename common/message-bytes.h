@@ -1,5 +1,5 @@
-/* message-bytes.h: how long the messages of the plugin mpi are, which plans for machines that aren't there
- * count too. protocol.h of the plugin says what is in them. */
+/* message-bytes.h: the sizes of the MPI plugin's messages, which plans for machines that a file describes
+ * need too. The plugin's protocol.h describes the messages. */
 #ifndef COMMON_MESSAGE_BYTES_H
 #define COMMON_MESSAGE_BYTES_H
 

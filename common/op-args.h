@@ -1,5 +1,5 @@
-/* op-args.h: the argument struct of any operation of plugin-api.h. The host builds graphs of them, plugins
- * copy what they are given into one. */
+/* op-args.h: the argument struct of any operation of plugin-api.h. The host builds graphs of them;
+ * plugins copy their arguments into one. */
 #ifndef COMMON_OP_ARGS_H
 #define COMMON_OP_ARGS_H
 

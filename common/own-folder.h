@@ -1,5 +1,5 @@
-/* own-folder.h: makes the user's own folders, for what is kept between runs. HOME may be another user's
- * (`sudo -E`, `su -m`): nothing is made there, or it would belong to the wrong user. */
+/* own-folder.h: makes the user's own folders, for caches and histories. HOME may be another user's (`sudo
+ * -E`, `su -m`): no folder is made there, because it would belong to the wrong user. */
 #ifndef COMMON_OWN_FOLDER_H
 #define COMMON_OWN_FOLDER_H
 
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes a folder and those above it, where they are missing, for the user alone. False, with errno: it can't
- * be made, or it or the next folder above belongs to somebody who is neither this user nor root (EPERM). */
+/* Makes a folder, and missing folders above it, for the user alone. False, with errno: it can't be made, or
+ * it or the next folder above belongs to somebody other than this user and root (EPERM). */
 static inline bool own_folder_make(char *path)
 {
     struct stat info;

@@ -1,4 +1,4 @@
-/* printable.h: control characters in text from files and plugins, which terminals take for commands: U+0000
+/* printable.h: control characters in text from files and plugins, which terminals interpret: U+0000
  * to U+001F, U+007F, and U+0080 to U+009F in UTF-8. */
 #ifndef COMMON_PRINTABLE_H
 #define COMMON_PRINTABLE_H

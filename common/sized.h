@@ -1,5 +1,5 @@
-/* sized.h: structs that begin with struct_size, their size as the other side's compiler knew it. The engine
- * and its plugins read and write them alike. The first field of each such struct is a size_t. */
+/* sized.h: structs that begin with struct_size, the size that the writer's compiler knew. The engine and its
+ * plugins both read and write them. The first field of each such struct is a size_t. */
 #ifndef COMMON_SIZED_H
 #define COMMON_SIZED_H
 
@@ -33,7 +33,7 @@ static inline void sized_write(void *given, const void *known, size_t size)
     memcpy(given, &theirs, sizeof theirs);
 }
 
-/* Whether all bytes after the first `size` are 0: then the other side asks for nothing that we do not
+/* Whether all bytes after the first `size` are 0, so that the other side uses no field that this one doesn't
  * know. */
 static inline bool sized_rest_is_zero(const void *given, size_t size)
 {

@@ -1,6 +1,6 @@
-/* minimal.c: a compute backend in one file. It does matrix products and nothing else, of weights of every
- * type, which it keeps as float32; the engine runs all other operations on the CPU, with copies in between.
- * What is enqueued runs at once. MIT licence. */
+/* minimal.c: a compute backend in one file. It computes matrix products only, with weights of every type,
+ * which it keeps as float32; the engine runs all other operations on the CPU, with copies in between.
+ * Commands run as soon as they are enqueued. MIT licence. */
 #include <plugin-api.h>
 #include <plugin-types.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static int supports(struct engine_device *device, uint32_t op, const void *args)
 {
     const struct engine_op_matmul *m = args; (void)device;
     if (op != ENGINE_OP_MATMUL || m->gate || m->bias || m->residual || m->activation || m->scale != 0) return 0;
-    for (size_t i = sizeof *m; i < m->struct_size; i++) /* a later version that asks for more than we know */
+    for (size_t i = sizeof *m; i < m->struct_size; i++) /* fields of a later version */
         if (((const char *)args)[i]) return 0;
     const struct engine_tensor *w = m->weight, *x = m->input, *y = m->output;
     return w && x && y && engine_layout_of(w->type) && x->type == ENGINE_TYPE_F32 &&

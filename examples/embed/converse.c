@@ -18,7 +18,7 @@ struct session {
     struct engine_reply *reply;
     int32_t *tokens; /* [n_tokens] */
     size_t n_tokens;
-    int status; /* of what happened while the answer came */
+    int status; /* the first failure while the answer was written */
 };
 
 static int open_session(struct session *s, const char *path)
@@ -63,7 +63,7 @@ static int add_tokens(void *user, const int32_t *more, size_t count)
     return 0;
 }
 
-/* What a user wrote is never taken for one of the template's special tokens. */
+/* Text from a user never becomes one of the template's special tokens. */
 static int render(struct session *s, const char *messages)
 {
     struct engine_template_input input;
@@ -116,7 +116,7 @@ static void take_event(void *user, const struct engine_event *event)
 }
 
 /* A further turn would be another request, whose prompt begins with all of this one: with ENGINE_REQUEST_KEEP
- * only what is new is computed. */
+ * only its new tokens are computed. */
 static int answer(struct session *s)
 {
     struct engine_request request;

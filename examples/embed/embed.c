@@ -1,6 +1,5 @@
 /* embed.c: a program that uses the engine as a library. It loads a model and continues a prompt, always with
- * the most probable token; with a JSON schema, the most probable one that goes on with JSON that fits. MIT
- * licence.
+ * the most probable token; with a JSON schema, the most probable one that the schema allows. MIT licence.
  *
  * usage: embed [PROMPT [MODEL [SCHEMA]]]; without MODEL, or with "", the model that `engine` runs by
  * default */
@@ -22,8 +21,8 @@ struct session {
     struct engine_decoder *decoder;
     float *logits; /* [n_vocab] */
     uint32_t n_vocab;
-    struct engine_grammar *grammar; /* what the text may be, NULL: anything */
-    struct engine_match *match;     /* where the text stands in it */
+    struct engine_grammar *grammar; /* NULL: any text */
+    struct engine_match *match;     /* the state of the text in the grammar */
 };
 
 static void print_log(void *user, enum engine_log_level level, const char *line)
@@ -139,8 +138,7 @@ static int generate(struct session *s, const char *prompt)
         if ((status = s->api->decode(s->decoder, token, &text))) return status;
         fwrite(text.data, 1, text.length, stdout);
         fflush(stdout);
-        if (s->match && engine_match_get_state(s->match) == ENGINE_MATCH_FINAL)
-            break; /* nothing may follow */
+        if (s->match && engine_match_get_state(s->match) == ENGINE_MATCH_FINAL) break; /* the text must end */
         if ((status = run_tokens(s, &token, 1, &token))) return status;
     }
     putchar('\n');

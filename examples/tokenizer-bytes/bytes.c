@@ -26,7 +26,7 @@ struct engine_tokenizer {
 struct engine_decoder {
     const struct engine_tokenizer *tokenizer;
     int special;
-    char *text; /* what the last call returned; [capacity] */
+    char *text; /* the text that the last call returned; [capacity] */
     size_t capacity;
     char waiting[4]; /* the beginning of a character */
     size_t n_waiting;
