@@ -759,9 +759,9 @@ struct engine_backend {
 
     /* Memory. */
 
-    /* [device] Allocates at least `size` bytes of zeroed memory; size > 0. Returns ENGINE_ERROR_MEMORY if
-     * the memory is not available or would exceed options.memory_limit. The limit counts the sizes passed
-     * here, those reported by weight_size, and what operations have taken, which is at most what op_memory
+    /* [device] Allocates at least `size` bytes of zeroed memory; size > 0. Returns ENGINE_ERROR_MEMORY if the
+     * memory is not available or would exceed options.memory_limit. The limit counts the sizes passed here,
+     * those reported by weight_size, and the scratch memory of operations, which is at most what op_memory
      * reports. */
     int (*buffer_create)(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
     /* [device] Called only when no operation on the buffer is pending. NULL is allowed. */
