@@ -1,12 +1,12 @@
-/* cache.c: see cache.h. The sequences; their blocks come from a pool (blocks.h). */
+/* cache.c: see cache.h. The sequences; their blocks come from a pool (blocks.c), their states from
+ * states.c. */
 #include "kv/cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "kv/blocks.h"
-#include "kv/states.h"
-#include "kv/window.h"
+#include "common/assert.h"
+#include "kv/internal.h"
 
 struct sequence {
     uint32_t length;
@@ -28,6 +28,19 @@ struct kv_cache {
     uint32_t window;          /* positions; 0: no layer has one */
     struct kv_states *states; /* NULL: the model has none */
 };
+
+static struct sequence *sequence_at(const struct kv_cache *cache, uint32_t number)
+{
+    ENGINE_ASSERT(number < cache->n_sequences);
+    return &cache->sequences[number];
+}
+
+static bool is_empty(const struct kv_cache *cache)
+{
+    for (uint32_t s = 0; s < cache->n_sequences; s++)
+        if (cache->sequences[s].length > 0) return false;
+    return true;
+}
 
 /* ---- Beginning and end -------------------------------------------------------------------------------- */
 
@@ -60,6 +73,7 @@ struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t 
 
 bool kv_add_window(struct kv_cache *cache, uint32_t window, uint32_t n_places)
 {
+    ENGINE_ASSERT(is_empty(cache));
     cache->window = window;
     cache->pool.places = kv_window_create(cache->pool.n_blocks, n_places);
     return cache->pool.places != NULL;
@@ -67,6 +81,7 @@ bool kv_add_window(struct kv_cache *cache, uint32_t window, uint32_t n_places)
 
 bool kv_add_states(struct kv_cache *cache)
 {
+    ENGINE_ASSERT(is_empty(cache));
     cache->states =
         kv_states_create(cache->n_sequences, kv_states_for(cache->n_sequences) - cache->n_sequences);
     return cache->states != NULL;
@@ -96,6 +111,7 @@ void kv_destroy(struct kv_cache *cache)
 
 void kv_set_variant(struct kv_cache *cache, uint64_t variant)
 {
+    ENGINE_ASSERT(is_empty(cache));
     cache->pool.variant = variant;
 }
 
@@ -203,19 +219,20 @@ static void settle(struct kv_cache *cache, struct sequence *sequence)
 
 int32_t kv_window_slot(const struct kv_cache *cache, int32_t slot)
 {
+    ENGINE_ASSERT(slot >= 0 && has_place(cache, slot / KV_BLOCK_SIZE));
     return kv_window_place(cache->pool.places, slot / KV_BLOCK_SIZE) * KV_BLOCK_SIZE + slot % KV_BLOCK_SIZE;
 }
 
 void kv_window_table(const struct kv_cache *cache, uint32_t s, int32_t *table)
 {
-    const struct sequence *sequence = &cache->sequences[s];
+    const struct sequence *sequence = sequence_at(cache, s);
     for (uint32_t i = sequence->first; i < kv_blocks_for(sequence->length); i++)
         table[i] = kv_window_place(cache->pool.places, sequence->blocks[i]);
 }
 
 uint32_t kv_window_first(const struct kv_cache *cache, uint32_t s)
 {
-    const struct sequence *sequence = &cache->sequences[s];
+    const struct sequence *sequence = sequence_at(cache, s);
     uint32_t i = cache->pool.places ? sequence->first : 0;
     while (i > 0 && has_place(cache, sequence->blocks[i - 1])) i--;
     return i;
@@ -267,12 +284,12 @@ uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth)
 
 uint32_t kv_length(const struct kv_cache *cache, uint32_t sequence)
 {
-    return cache->sequences[sequence].length;
+    return sequence_at(cache, sequence)->length;
 }
 
 bool kv_shares_last(const struct kv_cache *cache, uint32_t s)
 {
-    const struct sequence *sequence = &cache->sequences[s];
+    const struct sequence *sequence = sequence_at(cache, s);
     uint32_t length = sequence->length;
     return length % KV_BLOCK_SIZE != 0 &&
            cache->pool.blocks[sequence->blocks[length / KV_BLOCK_SIZE]].owners > 1;
@@ -281,7 +298,7 @@ bool kv_shares_last(const struct kv_cache *cache, uint32_t s)
 /* Gives a sequence that continues inside block i a copy of it, unless nobody else needs the block. */
 static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
 {
-    struct sequence *sequence = &cache->sequences[s];
+    struct sequence *sequence = sequence_at(cache, s);
     int32_t b = sequence->blocks[i];
     struct block *block = &cache->pool.blocks[b];
     if (block->owners > 1 || is_kept(block)) {
@@ -289,6 +306,7 @@ static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
         if (copy == NO_BLOCK) return false;
         memcpy(blocks_tokens(&cache->pool, copy), blocks_tokens(&cache->pool, b),
                KV_BLOCK_SIZE * sizeof *cache->pool.tokens);
+        ENGINE_ASSERT(cache->n_copies < cache->n_sequences); /* one of each sequence until they are made */
         struct kv_copy *made = &cache->copies[cache->n_copies++];
         *made = (struct kv_copy){.from = b, .to = copy, .sequence = s};
         if (cache->pool.places) {
@@ -306,7 +324,7 @@ static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
 
 int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
 {
-    struct sequence *sequence = &cache->sequences[s];
+    struct sequence *sequence = sequence_at(cache, s);
     uint32_t position = sequence->length, i = position / KV_BLOCK_SIZE, place = position % KV_BLOCK_SIZE;
     if (position >= cache->n_positions) return -1;
     if (place == 0) {
@@ -317,6 +335,8 @@ int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
         return -1;
     }
     int32_t b = sequence->blocks[i];
+    ENGINE_ASSERT(cache->pool.blocks[b].owners == 1); /* nobody writes to a shared block */
+    ENGINE_ASSERT(!cache->pool.blocks[b].is_known);
     blocks_tokens(&cache->pool, b)[place] = token;
     sequence->length++;
     if (cache->states) kv_states_grow(cache->states, s);
@@ -410,6 +430,40 @@ static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
     if (cache->states) kv_states_reached(cache->states, number_of(cache, sequence), sequence->length);
 }
 
+/* ---- The rules as a whole: functions for assertions ---------------------------------------------------- */
+
+static void check_sequence(const struct kv_cache *cache, const struct sequence *sequence)
+{
+    uint32_t n = kv_blocks_for(sequence->length);
+    ENGINE_ASSERT(sequence->length <= cache->n_positions);
+    ENGINE_ASSERT(sequence->n_known <= sequence->length / KV_BLOCK_SIZE);
+    ENGINE_ASSERT(sequence->first <= n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct block *block = &cache->pool.blocks[sequence->blocks[i]];
+        ENGINE_ASSERT(block->owners > 0);
+        ENGINE_ASSERT(i >= sequence->n_known || block->is_known);
+        ENGINE_ASSERT(!cache->pool.places || i < sequence->first || has_place(cache, sequence->blocks[i]));
+    }
+}
+
+/* Blocks have as many owners as there are sequences with them, and places as many users as sequences that
+ * have them in reach. */
+static bool is_sound(const struct kv_cache *cache)
+{
+    uint64_t n_owners = 0, n_held = 0, n_in_reach = 0;
+    ENGINE_ASSERT(blocks_are_sound(&cache->pool));
+    for (uint32_t s = 0; s < cache->n_sequences; s++) {
+        const struct sequence *sequence = &cache->sequences[s];
+        check_sequence(cache, sequence);
+        n_held += kv_blocks_for(sequence->length);
+        n_in_reach += kv_blocks_for(sequence->length) - sequence->first;
+    }
+    for (uint32_t b = 0; b < cache->pool.n_blocks; b++) n_owners += cache->pool.blocks[b].owners;
+    ENGINE_ASSERT(n_owners == n_held);
+    ENGINE_ASSERT(!cache->pool.places || kv_window_count_users(cache->pool.places) == n_in_reach);
+    return true;
+}
+
 void kv_commit(struct kv_cache *cache)
 {
     kv_commit_except(cache, NULL);
@@ -419,13 +473,14 @@ void kv_commit_except(struct kv_cache *cache, const bool *is_pending)
 {
     for (uint32_t s = 0; s < cache->n_sequences; s++)
         if (!is_pending || !is_pending[s]) commit_sequence(cache, &cache->sequences[s]);
+    ENGINE_ASSERT(is_sound(cache));
 }
 
 /* ---- Sequences ---------------------------------------------------------------------------------------- */
 
 void kv_truncate(struct kv_cache *cache, uint32_t s, uint32_t length)
 {
-    struct sequence *sequence = &cache->sequences[s];
+    struct sequence *sequence = sequence_at(cache, s);
     if (length >= sequence->length) return;
     cut(cache, sequence, length);
     settle(cache, sequence);
@@ -433,8 +488,8 @@ void kv_truncate(struct kv_cache *cache, uint32_t s, uint32_t length)
 
 void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t length)
 {
-    const struct sequence *source = &cache->sequences[from];
-    struct sequence *target = &cache->sequences[to];
+    const struct sequence *source = sequence_at(cache, from);
+    struct sequence *target = sequence_at(cache, to);
     kv_truncate(cache, to, to == from ? length : 0);
     if (to == from) return;
     if (length > source->length) length = source->length;
@@ -452,7 +507,7 @@ void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t lengt
 
 bool kv_restore(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens, uint32_t *first)
 {
-    struct sequence *sequence = &cache->sequences[s];
+    struct sequence *sequence = sequence_at(cache, s);
     uint32_t n = kv_blocks_for(n_tokens);
     if (cache->pool.places) {
         uint32_t room = kv_window_free_count(cache->pool.places);
@@ -468,7 +523,7 @@ bool kv_restore(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint3
 
 uint32_t kv_common(const struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens)
 {
-    const struct sequence *sequence = &cache->sequences[s];
+    const struct sequence *sequence = sequence_at(cache, s);
     uint32_t i = 0, most = sequence->length < n_tokens ? sequence->length : n_tokens;
     while (i < most &&
            blocks_tokens(&cache->pool, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE] == tokens[i])
@@ -493,7 +548,7 @@ static uint32_t reuse_state(struct kv_cache *cache, uint32_t s, const int32_t *t
 
 uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens)
 {
-    struct sequence *sequence = &cache->sequences[s];
+    struct sequence *sequence = sequence_at(cache, s);
     if (n_tokens > cache->n_positions) n_tokens = cache->n_positions;
     if (cache->states) return reuse_state(cache, s, tokens, n_tokens);
     cut(cache, sequence, kv_common(cache, s, tokens, n_tokens));
@@ -516,12 +571,13 @@ uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uin
 
 void kv_tokens(const struct kv_cache *cache, uint32_t s, uint32_t first, uint32_t count, int32_t *tokens)
 {
-    const struct sequence *sequence = &cache->sequences[s];
+    const struct sequence *sequence = sequence_at(cache, s);
+    ENGINE_ASSERT(first <= sequence->length && count <= sequence->length - first);
     for (uint32_t i = first; i < first + count; i++)
         *tokens++ = blocks_tokens(&cache->pool, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE];
 }
 
 const int32_t *kv_blocks(const struct kv_cache *cache, uint32_t sequence)
 {
-    return cache->sequences[sequence].blocks;
+    return sequence_at(cache, sequence)->blocks;
 }

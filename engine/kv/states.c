@@ -1,8 +1,11 @@
-/* states.c: see states.h. */
-#include "kv/states.h"
-
+/* states.c: which positions the states of sequences are of, and the copies between them. Called by cache.c;
+ * internal.h says more. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/array.h"
+#include "common/assert.h"
+#include "kv/internal.h"
 
 #define NOWHERE UINT32_MAX /* of no position */
 
@@ -18,7 +21,7 @@ struct kv_states {
     struct snapshot *snapshots;
     uint64_t clock;
     struct kv_state_copy *copies; /* in the order in which they must be made */
-    size_t n_copies, room;
+    size_t n_copies, copies_capacity;
 };
 
 struct kv_states *kv_states_create(uint32_t n_sequences, uint32_t n_snapshots)
@@ -61,6 +64,7 @@ static struct snapshot *find(const struct kv_states *states, uint32_t sequence, 
 
 uint32_t kv_states_known(const struct kv_states *states, uint32_t sequence, uint32_t length)
 {
+    ENGINE_ASSERT(sequence < states->n_sequences);
     const struct snapshot *snapshot = find(states, sequence, length);
     uint32_t known = snapshot ? snapshot->position : 0, own = states->at[sequence];
     return own != NOWHERE && own <= length && own > known ? own : known;
@@ -73,18 +77,15 @@ void kv_states_grow(struct kv_states *states, uint32_t sequence)
 
 void kv_states_reached(struct kv_states *states, uint32_t sequence, uint32_t length)
 {
+    ENGINE_ASSERT(sequence < states->n_sequences);
     states->at[sequence] = length;
 }
 
 static bool add_copy(struct kv_states *states, uint32_t from, uint32_t to)
 {
-    if (states->n_copies == states->room) {
-        size_t room = 2 * states->room + 8;
-        struct kv_state_copy *grown = realloc(states->copies, room * sizeof *grown);
-        if (!grown) return false;
-        states->copies = grown;
-        states->room = room;
-    }
+    ENGINE_ASSERT(from < states->n_sequences + states->n_snapshots);
+    ENGINE_ASSERT(to < states->n_sequences + states->n_snapshots);
+    if (!ARRAY_RESERVE(states->copies, states->copies_capacity, states->n_copies + 1)) return false;
     states->copies[states->n_copies++] = (struct kv_state_copy){from, to};
     return true;
 }
@@ -104,6 +105,7 @@ bool kv_states_go(struct kv_states *states, uint32_t from, uint32_t to, uint32_t
         uint32_t source = from;
         if (states->at[from] != position) {
             struct snapshot *snapshot = find(states, from, position);
+            ENGINE_ASSERT(snapshot && snapshot->position == position); /* it is known */
             snapshot->used = ++states->clock;
             source = states->n_sequences + (uint32_t)(snapshot - states->snapshots);
         }
