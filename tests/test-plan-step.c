@@ -289,8 +289,9 @@ Test(plan_step, beams_take_as_many_sequences)
     expect(requests, 3, &limits, PLAN_START, 1);
     limits.n_sequences = 7;
     expect(requests, 3, &limits, PLAN_RUN, SIZE_MAX); /* and nobody overtakes it */
-    requests[1].priority = 1;
-    expect(requests, 3, &limits, PLAN_PUT_BACK, 0);
+    struct step_request ranked[] = {requests[1], requests[0], requests[2]};
+    ranked[0].priority = 1;
+    expect(ranked, 3, &limits, PLAN_PUT_BACK, 1);
 }
 
 Test(plan_step, beams_need_room_to_part)

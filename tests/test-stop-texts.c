@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "queue/stop-texts.h"
+#include "queue/queue.h"
 
 TestSuite(stop_texts);
 

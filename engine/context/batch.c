@@ -1,10 +1,112 @@
-/* batch.c: checks a batch, cuts it into parts that fit, and runs them through prepared graphs. */
+/* batch.c: checks a batch, cuts it into parts that fit, and runs them through prepared graphs. The watched
+ * values of a part are handed out without what only fills its shape. */
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/assert.h"
 #include "context/context.h"
-#include "context/watch.h"
+
+/* ---- Watched values ------------------------------------------------------------------------------------ */
+
+struct part_watcher {
+    struct watcher watcher; /* first: a watcher is a part_watcher */
+    const struct plan_watch *watch;
+    size_t first, first_wanted; /* of its tokens among the batch's, of those wanted among all wanted */
+    uint32_t n_tokens, n_wanted;
+    float *states; /* of the whole batch; NULL: not wanted */
+};
+_Static_assert(offsetof(struct part_watcher, watcher) == 0, "a watcher is a part_watcher");
+
+static int hand_out(const struct part_watcher *part, const struct engine_watched *value)
+{
+    int stopped = part->watch->take(part->watch->user, value);
+    return stopped ? error_raise(ENGINE_ERROR, "the batch was stopped") : ENGINE_OK;
+}
+
+static int take_watched(const struct watcher *watcher, const struct graph_watch *watch, const float *data)
+{
+    const struct part_watcher *part = (const struct part_watcher *)(const void *)watcher;
+    bool lens = watch->kind == WATCH_LENS;
+    if (watch->kind == WATCH_STATES) {
+        if (!part->states) return ENGINE_OK;
+        size_t n_embd = (size_t)watch->value->tensor.ne[0];
+        memcpy(part->states + part->first * n_embd, data, part->n_tokens * n_embd * sizeof *data);
+        return ENGINE_OK;
+    }
+    struct engine_watched known = {
+        .struct_size = sizeof known,
+        .kind = watch->kind,
+        .layer = watch->layer,
+        .data = data,
+        .first = lens ? part->first_wanted : part->first,
+    };
+    memcpy(known.ne, watch->value->tensor.ne, sizeof known.ne);
+    /* without what only fills the shape */
+    known.ne[watch->kind == WATCH_ATTENTION ? 2 : 1] = lens ? part->n_wanted : part->n_tokens;
+    return lens && part->n_wanted == 0 ? ENGINE_OK : hand_out(part, &known);
+}
+
+/* The tensor of the model that a weight is, or NULL if it is rows of a matrix but not the first: they have
+ * the same input. */
+static const struct model_tensor *matrix_of(const struct model_tensor *tensor)
+{
+    const struct model_tensor *whole = tensor->source;
+    if (!whole) return tensor;
+    bool first = tensor->ne[0] == whole->ne[0] && tensor->ne[2] == whole->ne[2] &&
+                 tensor->type == whole->type && tensor->first_row == whole->first_row;
+    return first ? whole : NULL;
+}
+
+/* Copies the rows of an input that lie apart. */
+static int pack(const struct engine_tensor *tensor, uint64_t n_rows, const uint8_t *data, float **packed)
+{
+    uint64_t row = tensor->ne[0] * sizeof(float);
+    uint8_t *to = malloc((size_t)(row * n_rows));
+    *packed = (float *)(void *)to;
+    if (!to) return error_memory("watched values");
+    for (uint64_t i = 0; i < n_rows; i++)
+        memcpy(to + i * row, data + i % tensor->ne[1] * tensor->nb[1] + i / tensor->ne[1] * tensor->nb[2],
+               (size_t)row);
+    return ENGINE_OK;
+}
+
+static int take_input(const struct watcher *watcher, const struct graph *graph, const struct node *node,
+                      const uint8_t *data, const int32_t *experts)
+{
+    const struct part_watcher *part = (const struct part_watcher *)(const void *)watcher;
+    const struct engine_op_matmul *args = &node->args.matmul;
+    const struct engine_tensor *input = args->input, *weights[] = {args->weight, args->gate};
+    bool wanted = node->layer == NO_LAYER && graph->logits,
+         per_matrix = args->experts || args->weight->ne[2] > 1;
+    uint64_t n = wanted ? part->n_wanted : part->n_tokens, n_rows = per_matrix ? input->ne[1] : 1;
+    float *packed = NULL;
+    if (n == 0) return ENGINE_OK;
+    bool dense = input->nb[1] == input->ne[0] * sizeof(float) && input->nb[2] == input->nb[1] * input->ne[1];
+    int status = dense ? ENGINE_OK : pack(input, n * n_rows, data, &packed);
+    for (size_t i = 0; i < 2 && weights[i] && !status; i++) {
+        const struct model_tensor *matrix = matrix_of(graph->weights[value_of(weights[i])->index].tensor);
+        const struct engine_watched known = {
+            .struct_size = sizeof known,
+            .kind = WATCH_INPUTS,
+            .layer = node->layer,
+            .ne = {input->ne[0], n_rows, n},
+            .data = packed ? packed : (const float *)(const void *)data,
+            .first = wanted ? part->first_wanted : part->first,
+            .weight = matrix ? matrix->name : NULL,
+            .n_matrices = weights[i]->ne[2],
+            .experts = experts,
+            .n_used = experts ? (uint32_t)args->experts->ne[0] : 0,
+        };
+        if (matrix) status = hand_out(part, &known);
+    }
+    free(packed);
+    return status;
+}
+
+/* ---- Checks -------------------------------------------------------------------------------------------- */
 
 static uint32_t sequence_of(const struct engine_batch *batch, size_t i)
 {
@@ -92,6 +194,8 @@ static int check_batch(const struct engine_context *context, const struct engine
     return ENGINE_OK;
 }
 
+/* ---- Parts --------------------------------------------------------------------------------------------- */
+
 /* Whether anything reads the tables: states have none. */
 static bool has_tables(const struct engine_plan *plan)
 {
@@ -100,7 +204,8 @@ static bool has_tables(const struct engine_plan *plan)
     return false;
 }
 
-/* Block tables are as wide as the longest sequence needs. Without tables, texts of any length have the same graphs. */
+/* Block tables are as wide as the longest sequence needs. Without tables, texts of any length have the same
+ * graphs. */
 static uint32_t table_width(const struct engine_context *context, const struct kv_cache *kv)
 {
     uint32_t longest = 1;
@@ -171,6 +276,7 @@ int context_copy_states(struct engine_context *context)
         struct engine_buffer *states = context->executor.caches[i];
         uint64_t size = plan->caches[i].size / plan->n_states;
         for (size_t c = 0; c < count; c++) {
+            ENGINE_ASSERT(copies[c].from < plan->n_states && copies[c].to < plan->n_states);
             int status = backend->copy(context->executor.streams[d], states, copies[c].to * size, states,
                                        copies[c].from * size, size);
             if (status) return error_wrap(status, "%s: states", device_at(context, d)->name);
@@ -180,7 +286,8 @@ int context_copy_states(struct engine_context *context)
     return ENGINE_OK;
 }
 
-/* Gives each sequence that continues inside a shared block its own copy of it, in all caches of its positions. */
+/* Gives each sequence that continues inside a shared block its own copy of it, in all caches of its
+ * positions. */
 static int copy_blocks(struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
@@ -196,6 +303,7 @@ static int copy_blocks(struct engine_context *context)
         for (size_t c = 0; c < count; c++) {
             uint64_t from = (uint64_t)(windowed ? copies[c].window_from : copies[c].from) * size;
             uint64_t to = (uint64_t)(windowed ? copies[c].window_to : copies[c].to) * size;
+            ENGINE_ASSERT(from <= plan->caches[i].size - size && to <= plan->caches[i].size - size);
             int status = backend->copy(context->executor.streams[d], cache, to, cache, from, size);
             if (status) return error_wrap(status, "%s: cache", device_at(context, d)->name);
         }
@@ -206,6 +314,7 @@ static int copy_blocks(struct engine_context *context)
 
 void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, const struct shape_key *key)
 {
+    ENGINE_ASSERT(n_tokens > 0); /* the last one fills up */
     for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
         for (int input = 0; input < INPUT_COUNT; input++)
             if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_SOURCE_TABLE &&
@@ -223,6 +332,7 @@ static void write_tables(const struct engine_context *context, const struct shap
     const struct engine_plan *plan = context->plan;
     for (uint32_t s = 0; s < plan->n_sequences && has_tables(plan); s++) {
         size_t row = (size_t)s * key->table_width, n = kv_blocks_for(kv_length(context->kv, s));
+        ENGINE_ASSERT(n <= key->table_width);
         memcpy(&context->inputs[INPUT_BLOCK_TABLE][row], kv_blocks(context->kv, s), n * sizeof(int32_t));
         if (plan->n_window_blocks > 0)
             kv_window_table(context->kv, s, &context->inputs[INPUT_WINDOW_TABLE][row]);
@@ -233,7 +343,8 @@ static void write_tables(const struct engine_context *context, const struct shap
     }
 }
 
-/* Writes how far the tokens of an encoder see. `n`: tokens of the shape, of which the last ones may only fill it. */
+/* Writes how far the tokens of an encoder see. `n`: tokens of the shape, of which the last ones may only fill
+ * it. */
 static void write_reach(const struct engine_context *context, uint32_t count, uint32_t n)
 {
     int32_t *const *inputs = context->inputs, *reach = inputs[INPUT_REACH];
@@ -256,8 +367,8 @@ static void forget_texts(struct engine_context *context, const struct engine_bat
     for (uint32_t i = 0; i < count; i++) kv_truncate(context->kv, sequence_of(batch, first + i), 0);
 }
 
-/* Starts tokens first … first+count-1, see count_part. Advances *logits past what will be written, and *n_done by
- * its number of rows. */
+/* Starts tokens first … first+count-1, see count_part. Advances *logits past what will be written, and
+ * *n_done by its number of rows. */
 static int start_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
                       uint32_t count, float **logits, size_t *n_done)
 {
@@ -273,6 +384,7 @@ static int start_part(struct engine_context *context, const struct engine_batch 
         inputs[INPUT_TOKEN_TYPES][i] = batch->token_types ? batch->token_types[first + i] : 0;
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
+        ENGINE_ASSERT(inputs[INPUT_SLOTS][i] >= 0); /* check_batch has made sure of room */
         if (context->sources)
             inputs[INPUT_SOURCE_LAST][i] = (int32_t)kv_length(context->sources, sequence) - 1;
         if (plan->n_window_blocks > 0)
@@ -280,6 +392,7 @@ static int start_part(struct engine_context *context, const struct engine_batch 
         if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][n_wanted++] = (int32_t)i;
     }
     struct shape_key key = shape_for(plan, count, n_wanted);
+    ENGINE_ASSERT(count <= key.n_tokens && n_wanted <= key.n_outputs);
     key.table_width = table_width(context, context->kv);
     if (context->sources) key.source_width = table_width(context, context->sources);
     if (batch->states && !plan->info.is_encoder) key.watch = WATCH_STATES; /* an encoder always has them */
@@ -289,13 +402,13 @@ static int start_part(struct engine_context *context, const struct engine_batch 
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
-    struct part_watcher watcher = {.watch = &plan->watch,
+    struct part_watcher watcher = {.watcher = {take_watched, take_input},
+                                   .watch = &plan->watch,
                                    .first = first,
                                    .first_wanted = *n_done,
                                    .n_tokens = count,
                                    .n_wanted = n_wanted,
                                    .states = batch->states};
-    part_watcher_begin(&watcher);
     if (!status)
         status = prepared_start(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted,
                                 &watcher.watcher);
@@ -315,8 +428,8 @@ static int finish_parts(struct engine_context *context, int status)
     return status;
 }
 
-/* Starts a checked batch, in parts of at most `most` tokens. A window's pool has room for one batch until its parts are
- * committed. */
+/* Starts a checked batch, in parts of at most `most` tokens. A window's pool has room for one batch until its
+ * parts are committed. */
 static int start_parts(struct engine_context *context, const struct engine_batch *batch, uint32_t most,
                        float *logits)
 {
@@ -325,6 +438,7 @@ static int start_parts(struct engine_context *context, const struct engine_batch
     size_t n_done = 0, n_started = 0;
     for (size_t first = 0; first < batch->n_tokens && !status;) {
         uint32_t count = count_part(context, batch, first, most, logits != NULL);
+        ENGINE_ASSERT(count > 0 && count <= plan->n_batch);
         if (plan->n_window_blocks > 0 && n_started > 0 && n_started + count > plan->n_batch) {
             status = finish_parts(context, ENGINE_OK);
             n_started = 0;
@@ -362,6 +476,7 @@ int engine_decode(struct engine_context *context, const struct engine_batch *bat
     if (status) return status;
     for (uint32_t s = 0; s < plan->n_sequences; s++) context->lengths[s] = kv_length(context->kv, s);
     kv_begin(context->kv, context->growth);
+    ENGINE_ASSERT(context->n_flights == 0); /* those are finished first */
     uint32_t most = known.states ? plan->n_batch : plan_part(plan, known.n_tokens);
     status = finish_parts(context, start_parts(context, &known, most, logits));
     if (!status) return ENGINE_OK;
@@ -385,11 +500,23 @@ static int give_up(struct engine_context *context, uint32_t count, int status)
     return error_raise(status, "%s", message);
 }
 
+/* For assertions: whether the checked batch has none of the sequences of batches that are being computed. */
+static bool is_apart(const struct engine_context *context)
+{
+    for (uint32_t i = 0; i < context->n_flights; i++)
+        for (uint32_t s = 0; s < context->plan->n_sequences; s++)
+            if (context->growth[s] > 0 && context->flights[i].lengths[s] != UINT32_MAX) return false;
+    return true;
+}
+
 int context_start(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
     struct engine_batch known;
     int status = read_batch(context, batch, logits, &known);
     if (status) return status;
+    ENGINE_ASSERT(context->n_flights < PLAN_MAX_GROUPS);
+    ENGINE_ASSERT(!known.states);
+    ENGINE_ASSERT(is_apart(context));
     struct flight *flight = &context->flights[context->n_flights];
     for (uint32_t s = 0; s < context->plan->n_sequences; s++)
         flight->lengths[s] = context->growth[s] > 0 ? kv_length(context->kv, s) : UINT32_MAX;
@@ -403,6 +530,7 @@ int context_start(struct engine_context *context, const struct engine_batch *bat
 
 int context_finish(struct engine_context *context)
 {
+    ENGINE_ASSERT(context->n_flights > 0);
     struct flight done = context->flights[0];
     int status = executor_wait_for(&context->executor, done.marks);
     if (status) return give_up(context, context->n_flights, status);

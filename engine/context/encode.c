@@ -1,9 +1,10 @@
-/* encode.c: gives sequences of a model with an encoder and a decoder their source texts: runs the encoder, whose graph
- * keeps what the decoder's layers attend to. */
+/* encode.c: gives sequences of a model with an encoder and a decoder their source texts: runs the encoder,
+ * whose graph keeps what the decoder's layers attend to. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/assert.h"
 #include "context/context.h"
 
 static uint32_t sequence_of(const struct engine_batch *batch, size_t i)
@@ -84,8 +85,8 @@ static uint32_t count_texts(const struct engine_plan *plan, const struct engine_
     return count;
 }
 
-/* Writes the inputs of a text whose tokens are number `at` … `at + length - 1` of a part and whose blocks, in the
- * caches of the encoder, begin with `block`. */
+/* Writes the inputs of a text whose tokens are number `at` … `at + length - 1` of a part and whose blocks, in
+ * the caches of the encoder, begin with `block`. */
 static void write_text(const struct engine_context *context, const struct shape_key *key, uint32_t sequence,
                        const int32_t *tokens, uint32_t at, uint32_t length, uint32_t block)
 {
@@ -99,6 +100,7 @@ static void write_text(const struct engine_context *context, const struct shape_
         inputs[INPUT_REACH][key->n_tokens + at + i] = (int32_t)length - 1;
         inputs[INPUT_SLOTS][at + i] = (int32_t)(block * KV_BLOCK_SIZE + i);
         inputs[INPUT_SOURCE_SLOTS][at + i] = kv_append(context->sources, sequence, tokens[i]);
+        ENGINE_ASSERT(inputs[INPUT_SOURCE_SLOTS][at + i] >= 0); /* there is room for all sources */
     }
 }
 

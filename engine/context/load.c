@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "common/assert.h"
 #include "context/context.h"
 
 #define REASON_SIZE 512 /* bytes of a device's message */
@@ -78,6 +79,7 @@ static int list_weights(struct engine_context *context)
         if (weight->uses == 0) continue;
         struct loaded *loaded = find_loaded(context, weight->tensor, plan->device[i]);
         if (!loaded || !takes_uses(context, loaded, weight->uses)) {
+            ENGINE_ASSERT(context->n_loaded < plan->n_weights);
             loaded = &context->loaded[context->n_loaded++];
             *loaded = (struct loaded){.tensor = weight->tensor, .device = plan->device[i]};
         }
@@ -98,6 +100,8 @@ static void bind_weights(struct engine_context *context)
                 (loaded->uses & weight->uses) == weight->uses)
                 context->executor.weights[i] = loaded->weight;
         }
+    for (size_t i = 0; i < plan->n_weights; i++)
+        ENGINE_ASSERT(plan->weights[i].uses == 0 || context->executor.weights[i]);
 }
 
 /* Names the device in the message; remembers its number if memory ran out. */

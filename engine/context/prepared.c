@@ -2,10 +2,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 #include "context/context.h"
 
 void prepared_forget(struct engine_context *context)
 {
+    ENGINE_ASSERT(context->n_flights == 0 || !context->executor.is_running); /* nothing replays recordings */
     for (int i = 0; i < MAX_PREPARED; i++) {
         prepared_destroy(&context->executor, context->graphs[i].prepared);
         context->graphs[i].prepared = NULL;
@@ -46,7 +48,16 @@ struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, ui
     key.n_outputs = n_outputs == n_tokens ? key.n_tokens : power;
     if (key.n_outputs > key.n_tokens) key.n_outputs = key.n_tokens;
     if (key.n_outputs > plan->max_outputs) key.n_outputs = plan->max_outputs;
+    ENGINE_ASSERT(key.n_tokens >= n_tokens && key.n_outputs >= n_outputs);
     return key;
+}
+
+/* For assertions: whether the arenas are large enough for a schedule. */
+static bool fits_arenas(const struct engine_context *context, const struct schedule *schedule)
+{
+    for (uint32_t d = 0; d < context->plan->set.n_devices; d++)
+        if (schedule->arena[d] > context->arena_size[d]) return false;
+    return true;
 }
 
 int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared)
@@ -82,5 +93,6 @@ int prepared_for(struct engine_context *context, const struct shape_key *key, st
     oldest->key = *key;
     oldest->last_used = ++context->clock;
     *prepared = oldest->prepared;
+    ENGINE_ASSERT(fits_arenas(context, prepared_schedule(*prepared)));
     return ENGINE_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "common/array.h"
+#include "common/assert.h"
 #include "engine.h"
 #include "sample/logprobs.h"
 #include "sample/portable.h"
@@ -53,6 +55,7 @@ void beam_search_read(struct beam_search *search, uint32_t beam, const float *lo
                       beam_ends ends, void *user)
 {
     uint32_t n = search->options.n_beams;
+    ENGINE_ASSERT(beam < search->n_live);
     double base = search->live[beam].sum - logprobs_log_total(logits, n_vocab);
     for (uint32_t id = 0; id < n_vocab; id++) {
         struct beam_candidate candidate = {
@@ -68,7 +71,8 @@ void beam_search_read(struct beam_search *search, uint32_t beam, const float *lo
 
 /* ---- Hypotheses ---- */
 
-/* The sum divided by length^length_penalty, with our own exponential, so that scores are the same everywhere. */
+/* The sum divided by length^length_penalty, with our own exponential, so that scores are the same
+ * everywhere. */
 static double score_of(const struct beam_search *search, double sum, uint32_t length)
 {
     double penalty = search->options.length_penalty;
@@ -93,25 +97,19 @@ static void add_hypothesis(struct beam_search *search, struct hypothesis *hypoth
 /* Room for all of a round's nodes: hypotheses that reached the limit, and live beams. */
 static bool make_room(struct beam_search *search)
 {
-    uint32_t needed = 2 * search->options.n_beams;
-    if (search->node_capacity - search->n_nodes >= needed) return true;
-    if (search->node_capacity > UINT32_MAX / 4) return false;
-    uint32_t capacity = search->node_capacity * 2 + needed;
-    struct beam_node *grown = realloc(search->nodes, capacity * sizeof *grown);
-    if (!grown) return false;
-    search->nodes = grown;
-    search->node_capacity = capacity;
-    return true;
+    size_t needed = (size_t)search->n_nodes + 2 * (size_t)search->options.n_beams;
+    return needed < BEAM_ROOT && ARRAY_RESERVE(search->nodes, search->node_capacity, needed);
 }
 
 static uint32_t add_node(struct beam_search *search, const struct beam_candidate *candidate)
 {
+    ENGINE_ASSERT(search->n_nodes < search->node_capacity); /* see make_room */
     search->nodes[search->n_nodes] = (struct beam_node){candidate->token, search->live[candidate->beam].node};
     return search->n_nodes++;
 }
 
-/* Candidates that end their text, or reach the limit, become hypotheses. Only the n_beams best candidates count: a text
- * that ends with an unlikely token is not one to stop for. */
+/* Candidates that end their text, or reach the limit, become hypotheses. Only the n_beams best candidates
+ * count: a text that ends with an unlikely token is not one to stop for. */
 static void close_texts(struct beam_search *search)
 {
     uint32_t length = search->n_tokens + 1;
@@ -146,8 +144,9 @@ static void continue_texts(struct beam_search *search)
     search->n_tokens++;
 }
 
-/* Whether the best live beam could still become better than the worst hypothesis, as far as its score can be told in
- * advance: at its length now, or, for "never" and a penalty that favours long texts, at the greatest length. */
+/* Whether the best live beam could still become better than the worst hypothesis, as far as its score can be
+ * told in advance: at its length now, or, for "never" and a penalty that favours long texts, at the greatest
+ * length. */
 static bool may_improve(const struct beam_search *search)
 {
     const struct beam_search_options *options = &search->options;
@@ -174,6 +173,7 @@ int beam_search_advance(struct beam_search *search)
 
 void beam_search_end(struct beam_search *search, uint32_t beam, uint32_t reason)
 {
+    ENGINE_ASSERT(beam < search->n_live);
     const struct live_beam *live = &search->live[beam];
     struct hypothesis hypothesis = {
         .node = live->node, .n_tokens = search->n_tokens, .sum = live->sum, .reason = reason};
@@ -199,7 +199,11 @@ void beam_search_close(struct beam_search *search, uint32_t reason)
 
 void beam_search_tokens(const struct beam_search *search, uint32_t node, uint32_t n_tokens, int32_t *tokens)
 {
-    for (; n_tokens > 0; node = search->nodes[node].before) tokens[--n_tokens] = search->nodes[node].token;
+    for (; n_tokens > 0; node = search->nodes[node].before) {
+        ENGINE_ASSERT(node < search->n_nodes);
+        tokens[--n_tokens] = search->nodes[node].token;
+    }
+    ENGINE_ASSERT(node == BEAM_ROOT);
 }
 
 uint32_t beam_search_common(const struct beam_search *search, uint32_t a, uint32_t b)

@@ -1,12 +1,17 @@
-/* beams.c: see beams.h. */
-#include "queue/beams.h"
-
+/* beams.c: requests with beams in the queue: which sequence of the context each live beam has, what of it is
+ * computed, and its results.
+ *
+ * Live beams all have the same length. Usually each has one token to be computed, and the step computes those
+ * of all beams; then beam_search_advance says which beams go on, and how. A beam that goes on in two ways is
+ * forked: the second gets a copy of its sequence, which shares its blocks. A request that was put back has to
+ * compute its beams again: one after the other, each from where it parts from those before it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "common/array.h"
 #include "queue/beam-search.h"
+#include "queue/queue.h"
 #include "sample/logprobs.h"
 #include "sample/sampler.h"
 
@@ -170,8 +175,9 @@ static void write_tokens(const struct request *request, uint32_t beam, int32_t *
     beam_search_tokens(search, search->live[beam].node, search->n_tokens, tokens + request->n_prompt);
 }
 
-/* Shares what beams that are not computed yet have in common with beams before them, in whole blocks: the plan counts
- * no copies here. Ends with a beam that has more than its last token left; the next step computes that. */
+/* Shares what beams that are not computed yet have in common with beams before them, in whole blocks: the
+ * plan counts no copies here. Ends with a beam that has more than its last token left; the next step computes
+ * that. */
 static void catch_up(const struct engine_queue *queue, struct request *request)
 {
     struct beams *beams = request->beams;
@@ -215,10 +221,9 @@ void beams_give_back(struct engine_queue *queue, struct request *request)
     beams->n_shared = 0;
     size_t length = length_of(request);
     if (beams->search.n_live == 0 || length <= request->n_prompt) return;
-    int32_t *grown = realloc(request->tokens, length * sizeof *grown);
-    if (!grown) return; /* then only the prompt is looked for */
-    request->tokens = grown;
-    request->n_tokens = request->capacity = length;
+    if (!ARRAY_RESERVE(request->tokens, request->capacity, length))
+        return; /* then only the prompt is looked for */
+    request->n_tokens = length;
     write_tokens(request, 0, request->tokens);
 }
 
@@ -259,6 +264,11 @@ void beams_describe(const struct engine_queue *queue, const struct request *requ
         plan->n_pending = length - plan->n_cached - !begins;
         if (!begins) plan->n_parting = blocks_beside(queue, request, behind + 1);
     }
+}
+
+uint32_t beams_count_sequences(const struct request *request)
+{
+    return request->beams->search.options.n_beams;
 }
 
 /* Beams that have to be computed again give no logits until all have. */
@@ -416,14 +426,15 @@ bool beams_are_incomplete(const struct request *request)
 
 /* ---- Going on ----------------------------------------------------------------------------------------- */
 
-/* Gives the new live beams their sequences: the first that continues a beam its sequence, others a copy of it in the
- * sequence of a beam that nobody continues. */
+/* Gives the new live beams their sequences: the first that continues a beam its sequence, others a copy of it
+ * in the sequence of a beam that nobody continues. */
 static int fork_sequences(const struct engine_queue *queue, struct request *request)
 {
     struct beams *beams = request->beams;
     const struct beam_search *search = &beams->search;
     uint32_t n = search->options.n_beams, n_free = 0;
     size_t n_cached = beams->n_cached[0];
+    ENGINE_ASSERT(search->n_live <= n);
     int32_t *before = calloc(n, 2 * sizeof *before), *spare = before + n;
     int status = before ? ENGINE_OK : error_memory("beams");
     if (status) return status;
@@ -438,14 +449,15 @@ static int fork_sequences(const struct engine_queue *queue, struct request *requ
             spare[n_free++] = before[i];
     }
     beams->n_shared = 0;
-    for (uint32_t i = 0; i < n && !status; i++) {
+    for (uint32_t i = 0; i < n; i++) { /* to the end, so that none is lost after a failure */
         if (beams->sequences[i] < 0) {
+            ENGINE_ASSERT(n_free > 0); /* as many as beams without one */
             uint32_t to = (uint32_t)(beams->sequences[i] = spare[--n_free]);
-            if (i < search->n_live) {
+            if (i < search->n_live && !status) {
                 uint32_t from = (uint32_t)before[search->live[i].parent];
                 status = engine_sequence_copy(queue->context, from, to, (uint32_t)n_cached);
                 beams->n_shared++;
-            } else {
+            } else if (!status) {
                 status = engine_sequence_truncate(queue->context, to, 0);
             }
         }
@@ -486,7 +498,7 @@ bool beams_take_logits(struct engine_queue *queue, struct request *request, floa
 
 /* Adds the text of a result. The decoder sees the prompt first, so that it is spaced as a continuation. */
 static int decode(const struct engine_queue *queue, const struct request *request,
-                  const struct engine_beam *result, struct bytes *text)
+                  const struct engine_beam *result, struct text_buffer *text)
 {
     struct engine_decoder *decoder;
     struct engine_string piece = {0};
@@ -497,10 +509,10 @@ static int decode(const struct engine_queue *queue, const struct request *reques
         status = queue->api->decode(decoder, request->tokens[i], &piece);
     for (size_t i = 0; i < result->n_tokens && !status; i++) {
         status = queue->api->decode(decoder, result->tokens[i], &piece);
-        if (!status) status = bytes_add(text, piece.data, piece.length, "beams");
+        if (!status && !text_buffer_add(text, piece.data, piece.length)) status = error_memory("beams");
     }
     if (!status) status = queue->api->decode_end(decoder, &piece);
-    if (!status) status = bytes_add(text, piece.data, piece.length, "beams");
+    if (!status && !text_buffer_add(text, piece.data, piece.length)) status = error_memory("beams");
     queue->api->decoder_destroy(decoder);
     return status;
 }
@@ -508,7 +520,7 @@ static int decode(const struct engine_queue *queue, const struct request *reques
 static int collect_texts(const struct engine_queue *queue, const struct request *request)
 {
     struct beams *beams = request->beams;
-    struct bytes text = {0};
+    struct text_buffer text = {0};
     int status = ENGINE_OK;
     for (uint32_t i = 0; i < beams->n_results && !status; i++) {
         size_t before = text.size;

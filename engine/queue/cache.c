@@ -17,8 +17,8 @@ static size_t most_reused(const struct request *request)
     return next_score < SIZE_MAX ? next_score : request->n_tokens - 1;
 }
 
-/* Shares the beginning of the kept sequence that has most in common with the request, if that is more than the tokens
- * n_found that whole blocks have; returns how many. */
+/* Shares the beginning of the kept sequence that has most in common with the request, if that is more than
+ * the tokens n_found that whole blocks have; returns how many. */
 static uint32_t share_kept(const struct engine_queue *queue, uint32_t sequence, const struct request *request,
                            uint32_t n_found)
 {
@@ -61,6 +61,7 @@ bool cache_copies(const struct engine_queue *queue, uint32_t sequence)
 
 void cache_clear(const struct engine_queue *queue, uint32_t sequence)
 {
+    ENGINE_ASSERT(sequence < queue->info.n_sequences);
     queue->sequences[sequence] = (struct sequence){0};
     engine_sequence_truncate(queue->context, sequence, 0);
     if (queue->draft) draft_truncate(queue->draft, sequence, 0);
@@ -70,6 +71,8 @@ void cache_clear(const struct engine_queue *queue, uint32_t sequence)
 
 void cache_keep(struct engine_queue *queue, uint32_t sequence, size_t n_tokens)
 {
+    ENGINE_ASSERT(sequence < queue->info.n_sequences);
+    ENGINE_ASSERT(queue->sequences[sequence].used);
     queue->sequences[sequence] = (struct sequence){.kept = ++queue->n_kept};
     engine_sequence_truncate(queue->context, sequence, (uint32_t)n_tokens);
     if (queue->draft) draft_truncate(queue->draft, sequence, n_tokens);
@@ -130,6 +133,7 @@ uint32_t cache_take(const struct engine_queue *queue)
            (queue->sequences[which].used || queue->sequences[which].kept > 0))
         which++;
     if (which == queue->info.n_sequences) which = first_kept(queue);
+    ENGINE_ASSERT(which < queue->info.n_sequences); /* the plan counts them */
     cache_clear(queue, which);
     queue->sequences[which].used = true;
     return which;

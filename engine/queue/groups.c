@@ -1,12 +1,11 @@
-/* groups.c: see groups.h. If devices have different layers, only one of them works on a step's token, and the next step
- * begins when its tokens have been chosen. So requests that decode are divided into groups: while one group is at the
- * second device, the next one is at the first. A step of a group is started, is on its way (a flight, with a number that
- * its requests have meanwhile), and is finished; the oldest one first. Then its requests may be in another group: each
- * takes its part of those that are not on their way, by rank, so groups stay alike when requests end. */
-#include "queue/groups.h"
-
+/* groups.c: several steps at once, each of another group of requests. If devices have different layers, only
+ * one of them works on a step's token, and the next step begins when its tokens have been chosen. So requests
+ * that decode are divided into groups: while one group is at the second device, the next one is at the first.
+ * A step of a group is started, is on its way (a flight, with a number that its requests have meanwhile), and
+ * is finished; the oldest one first. Then its requests may be in another group: each takes its part of those
+ * that are not on their way, by rank, so groups stay alike when requests end. */
 #include "context/context.h"
-#include "queue/step.h"
+#include "queue/queue.h"
 
 /* Those on their way have the last n_flights numbers. */
 struct flights {
@@ -27,8 +26,8 @@ static bool is_called(struct engine_queue *queue)
     return called;
 }
 
-/* Into how many groups those that run are divided; 1: something else is to be done than to decode one token of each. Counts
- * those that run, and those of them that are in no flight. */
+/* Into how many groups those that run are divided; 1: something else is to be done than to decode one token
+ * of each. Counts those that run, and those of them that are in no flight. */
 static uint32_t count_groups(struct engine_queue *queue, size_t *n_running, size_t *n_free)
 {
     bool waits = false;
@@ -84,9 +83,9 @@ static void lose(struct engine_queue *queue, int status)
     queue_publish(queue, false, 0);
 }
 
-/* Starts a step of `most` requests, of those that are in no flight. False: it couldn't be started. Then those on their way
- * may be lost, too. */
-static bool start(struct engine_queue *queue, struct flights *flights, size_t most)
+/* Starts a step of `most` requests, of those that are in no flight. False: it couldn't be started. Then those
+ * on their way may be lost, too. */
+static bool start_flight(struct engine_queue *queue, struct flights *flights, size_t most)
 {
     const uint32_t flight = number_of(flights->n_started);
     for (size_t i = 0; i < queue->active.count && most > 0; i++) {
@@ -95,6 +94,7 @@ static bool start(struct engine_queue *queue, struct flights *flights, size_t mo
         request->flight = flight;
         most--;
     }
+    ENGINE_ASSERT(flights->n_flights < PLAN_MAX_GROUPS);
     const struct queue_step step = plan_flight(queue, flight);
     const int status = step_start(queue, &step);
     if (!status) {
@@ -113,7 +113,7 @@ static bool start(struct engine_queue *queue, struct flights *flights, size_t mo
 }
 
 /* Waits for the oldest step, and hands out its logits. False: all that was on its way is lost. */
-static bool finish(struct engine_queue *queue, struct flights *flights)
+static bool finish_flight(struct engine_queue *queue, struct flights *flights)
 {
     const uint32_t flight = number_of(flights->n_started - flights->n_flights);
     const int status = context_finish(queue->context);
@@ -136,12 +136,13 @@ void groups_run(struct engine_queue *queue, uint64_t n_done)
     bool ends = queue->lookup || queue->draft || queue->info.has_source;
     while (!ends || flights.n_flights > 0) {
         size_t n_running = 0, n_free = 0;
+        ENGINE_ASSERT(flights.n_flights == queue->context->n_flights);
         if (n_done != UINT64_MAX && queue->counts.n_done != n_done) ends = true;
         const uint32_t n_groups = ends ? 1 : count_groups(queue, &n_running, &n_free);
         ends = n_groups < 2;
         if (!ends && flights.n_flights < n_groups && n_free > 0)
-            ends = !start(queue, &flights, (n_running + n_groups - 1) / n_groups);
+            ends = !start_flight(queue, &flights, (n_running + n_groups - 1) / n_groups);
         else if (flights.n_flights > 0)
-            ends |= !finish(queue, &flights);
+            ends |= !finish_flight(queue, &flights);
     }
 }

@@ -1,6 +1,8 @@
 /* pace.c: see pace.h. */
 #include "queue/pace.h"
 
+#include "common/assert.h"
+
 #define FIRST_BALANCE 0.5
 #define MOST_BALANCE  4.0
 #define SHARE         0.01 /* of each token's time that may be risked */
@@ -96,6 +98,8 @@ static void approach(double *rate, double value, double weight)
 void pace_record(struct pace *pace, enum pace_source source, size_t n_guess, size_t n_accepted, double cost)
 {
     if (n_guess == 0) return;
+    ENGINE_ASSERT(source < PACE_SOURCES);
+    ENGINE_ASSERT(n_accepted <= n_guess);
     approach(&pace->first[source], n_accepted > 0 ? 1 : 0, 1.0 / 8);
     for (size_t i = 1; i < n_accepted; i++) approach(&pace->further[source], 1, 1.0 / 16);
     if (n_accepted > 0 && n_accepted < n_guess) approach(&pace->further[source], 0, 1.0 / 16);

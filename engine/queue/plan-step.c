@@ -1,6 +1,8 @@
 /* plan-step.c: see plan-step.h. */
 #include "queue/plan-step.h"
 
+#include "common/assert.h"
+
 #define NONE SIZE_MAX
 
 static uint64_t blocks_for(uint64_t positions, uint32_t block)
@@ -121,6 +123,7 @@ static size_t give(struct step_request *request, size_t most, uint32_t block, ui
     n = fitting(&then, n, *n_free, block);
     *n_free -= blocks_more(&then, n, block);
     request->n_now += n;
+    ENGINE_ASSERT(request->n_now <= request->n_pending);
     return n;
 }
 
@@ -191,7 +194,12 @@ static void take_prompts(struct step_request *requests, size_t n, uint32_t block
 enum plan_action plan_step(struct step_request *requests, size_t n, const struct step_limits *limits,
                            size_t *which)
 {
-    for (size_t i = 0; i < n; i++) requests[i].n_now = 0;
+    ENGINE_ASSERT(limits->free_positions % limits->block == 0);
+    for (size_t i = 0; i < n; i++) {
+        ENGINE_ASSERT(i == 0 || requests[i - 1].priority >= requests[i].priority);
+        ENGINE_ASSERT(requests[i].n_pending > 0);
+        requests[i].n_now = 0;
+    }
     if (n == 0) return PLAN_NOTHING;
     enum plan_action action = start(requests, n, limits, which);
     if (action != PLAN_RUN) return action;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
-#include "context/context.h"
+#include "common/array.h"
 #include "queue/queue.h"
 
 #define DEFAULT_WAITING 1024
@@ -17,13 +17,7 @@
 
 bool requests_add(struct requests *list, struct request *request)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity * 2 + 8;
-        struct request **grown = realloc(list->items, capacity * sizeof(struct request *));
-        if (!grown) return false;
-        list->items = grown;
-        list->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(list->items, list->capacity, list->count + 1)) return false;
     list->items[list->count++] = request;
     return true;
 }
@@ -40,6 +34,7 @@ void requests_remove(struct requests *list, const struct request *request)
 /* Under the lock. Ids grow, so the list is sorted by id. */
 static struct request *find(const struct engine_queue *queue, uint64_t id)
 {
+    ENGINE_ASSERT(lock_is_mine(&queue->lock));
     const struct requests *all = &queue->all;
     size_t low = 0, high = all->count;
     while (low < high) {
@@ -99,7 +94,7 @@ static int create_locks(struct engine_queue *queue)
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* engine_queue_poll waits this long */
-    int failed = pthread_mutex_init(&queue->lock, NULL) != 0;
+    int failed = lock_init(&queue->lock) != 0;
     failed |= pthread_cond_init(&queue->work, NULL) != 0;
     failed |= pthread_cond_init(&queue->events, &monotonic) != 0;
     pthread_condattr_destroy(&monotonic);
@@ -194,6 +189,7 @@ void engine_queue_destroy(struct engine_queue *queue)
 /* Under the lock. */
 static int put_in_line(struct engine_queue *queue, struct request *request)
 {
+    ENGINE_ASSERT(lock_is_mine(&queue->lock));
     if (queue->stopping) return error_raise(ENGINE_ERROR_BUSY, "the queue takes no more requests");
     if (queue->counts.n_waiting >= queue->n_waiting_most)
         return error_raise(ENGINE_ERROR_BUSY, "%u requests are waiting already; try again later",
@@ -203,7 +199,7 @@ static int put_in_line(struct engine_queue *queue, struct request *request)
         queue->all.count--;
         return error_memory("queue");
     }
-    request->id = ++queue->last_id;
+    request->id = ++queue->last_id; /* the largest of `all`: see find */
     queue->counts.n_waiting++;
     queue->counts.n_requests++;
     pthread_cond_signal(&queue->work);
@@ -273,6 +269,7 @@ int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *
  * may come. */
 static struct request *find_event(const struct engine_queue *queue, uint64_t id, bool *any)
 {
+    ENGINE_ASSERT(lock_is_mine(&queue->lock));
     if (id != 0) {
         struct request *request = find(queue, id);
         *any = request && !request->event && !(request->done && !request->first_event);
@@ -292,6 +289,7 @@ static struct request *find_event(const struct engine_queue *queue, uint64_t id,
 static struct engine_event *take_event(struct engine_queue *queue, struct request *request)
 {
     struct kept_event *kept = request->first_event;
+    ENGINE_ASSERT(lock_is_mine(&queue->lock));
     request->first_event = kept->next;
     if (!kept->next) request->last_event = NULL;
     if (request->done && !kept->next) {
@@ -336,5 +334,5 @@ int engine_queue_poll(struct engine_queue *queue, uint64_t id, int milliseconds,
 
 void engine_event_free(struct engine_event *event)
 {
-    free(event); /* the first member of its struct kept_event */
+    free(event); /* see struct kept_event */
 }

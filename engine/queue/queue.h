@@ -2,13 +2,14 @@
  *
  *   queue.c       the functions that any thread may call: submit, cancel, poll, stop
  *   run.c         the thread that runs the queue: requests that come and go, and what it does next
- *   step.c        one step: its tokens, and who gets its logits; groups.c: steps of several groups of requests at once
- *   request.c     one request: its tokens, its text, its events
+ *   plan-step.c   what a step computes
+ *   step.c        one step: its tokens, and who gets its logits
+ *   groups.c      steps of several groups of requests at once
+ *   request.c     one request: its tokens, its text, its events; request-create.c makes it
  *   cache.c       the queue's use of the context's cache
- *   plan-step.c   what a step computes; step-batch.c: its tokens; stop-texts.c: text held back
  *   beams.c       requests with beams; beam-search.c: which beams go on
- *   guess.c       tokens that are guessed, and checked by the step
- *   draft.c       the model that guesses them; lookup.c: guesses without one; pace.c: how many are worth it
+ *   guess.c       tokens that are guessed from the text so far, and checked by the step
+ *   draft.c       the model that guesses them; pace.c: how many are worth it
  *
  * The lock protects the fields marked as such. All others are set at creation or belong to the thread that
  * runs the queue. */
@@ -18,24 +19,52 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "common/assert.h"
+#include "common/lock.h"
+#include "common/text.h"
 #include "context/context.h"
 #include "embedding/dense.h"
 #include "embedding/head.h"
 #include "engine.h"
-#include "queue/lookup.h"
 #include "queue/pace.h"
 #include "queue/plan-step.h"
-#include "queue/step-batch.h"
-#include "queue/stop-texts.h"
 #include "sample/logprobs.h"
 #include "sample/settings.h"
 
 /* An event waiting for engine_queue_poll, followed by copies of its texts. */
 struct kept_event {
-    struct engine_event event;
+    struct engine_event event; /* first: engine_event_free frees it by this */
     struct kept_event *next;
     _Alignas(struct engine_beam) char bytes[];
+};
+_Static_assert(offsetof(struct kept_event, event) == 0, "an event is its struct kept_event");
+
+/* Text that is held back while it may be the beginning of a stop text. All zero: no stop texts. */
+struct stop_texts {
+    struct engine_string *texts; /* [n_texts], owned */
+    size_t n_texts, longest;
+    struct text_buffer held; /* added, and not handed out before the last call */
+    size_t n_handed;         /* of them, at the start: those that the last call handed out */
+};
+
+/* The tokens of a step, of the model or of the draft model. Zeroed: empty. To begin anew, set `count` to
+ * 0. */
+struct step_batch {
+    int32_t *tokens, *sequences; /* [count], room for [room] */
+    int32_t *types;              /* of tokens */
+    uint8_t *wanted;
+    size_t count, room;
+};
+
+/* What a step does. */
+struct queue_step {
+    size_t n_tokens, n_prompt; /* in total, and of prompts */
+    size_t n_guess;            /* in all, guessed */
+    size_t n_wanted;           /* rows of logits */
+    bool pools;                /* it computes embeddings, and needs the states of tokens */
+    uint32_t flight;           /* of its requests, see groups.c */
 };
 
 /* What a request expects to go on with in the next step. */
@@ -60,7 +89,7 @@ struct request {
     int32_t *tokens; /* [n_tokens] the prompt and what has been generated; room for [capacity] */
     size_t n_tokens, n_prompt, capacity;
     int32_t sequence; /* in the context; -1: waiting */
-    uint32_t flight;  /* the number of the step that computes its next token, see groups.h; 0: none does */
+    uint32_t flight;  /* the number of the step that computes its next token, see groups.c; 0: none does */
     size_t n_cached;  /* tokens in the cache, in `sequence` */
     size_t most_read; /* the most prompt tokens that were in the cache at once, for progress events */
     uint32_t n_reused, n_generated;
@@ -93,8 +122,8 @@ struct request {
     /* Under the lock: events for engine_queue_poll. */
     bool done; /* the thread that runs the queue has dropped it */
     struct kept_event *first_event, *last_event;
-    /* Only for the thread that runs the queue, and NULL with callbacks: room for the last event of a request that an event
-     * of was lost, which memory ran out for. */
+    /* Only for the thread that runs the queue, and NULL with callbacks: room for the last event of a request
+     * that an event of was lost, which memory ran out for. */
     struct kept_event *spare;
     bool has_lost_event;
 };
@@ -111,8 +140,8 @@ struct sequence {
 };
 
 struct rows {
-    float *items; /* [room, n_vocab] */
-    size_t room;
+    float *items;    /* [n_wanted, n_vocab] of the step */
+    size_t capacity; /* numbers, not rows */
 };
 
 struct engine_queue {
@@ -144,14 +173,14 @@ struct engine_queue {
     struct requests active;     /* by rank (see plan-step.h): waiting or running */
     struct sequence *sequences; /* [n_sequences] */
     uint64_t n_kept;            /* ever */
-    struct step_request *plan;  /* [active.count], room for [n_plan] */
-    size_t n_plan;
+    struct step_request *plan;  /* [active.count], room for [plan_capacity] */
+    size_t plan_capacity;
     size_t n_chunk;
     bool is_settled; /* none has ended since the last plan, nor read its prompt: those that wait have to */
     struct step_batch batch;
-    struct rows logits[PLAN_MAX_GROUPS + 1]; /* by flight, see groups.h */
-    float *states; /* [n_states_room, n_embd] after the final norm, in steps that compute embeddings */
-    size_t n_states_room;
+    struct rows logits[PLAN_MAX_GROUPS + 1]; /* by flight, see groups.c */
+    float *states; /* [n_tokens, n_embd] after the final norm, in steps that compute embeddings */
+    size_t states_capacity;
     int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them, if there is a
                           * tokenizer that knows them */
     size_t n_end_tokens;
@@ -184,11 +213,11 @@ int request_begin(struct engine_queue *queue, struct request *request);
 
 /* ---- request.c ---- */
 
-/* The position whose logits score the request's next token to be scored; SIZE_MAX: none is left. The positions
- * after it up to that of the last token but one of the prompt score the others. */
+/* The position whose logits score the request's next token to be scored; SIZE_MAX: none is left. The
+ * positions after it up to that of the last token but one of the prompt score the others. */
 size_t request_next_score(const struct request *request);
-/* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False if the request has
- * failed, because these are not numbers. */
+/* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False if the
+ * request has failed, because these are not numbers. */
 bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
 
 /* Numbers in a row of an embedding that is pooled so. */
@@ -216,22 +245,134 @@ int request_never_end(struct engine_queue *queue, const struct request *request,
 void request_finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                     int status);
 
+/* ---- request.c: stop texts ---- */
+
+/* Copies the texts. ENGINE_ERROR_ARGUMENT: one is empty, or there are too many, or they are too long. */
+int stop_texts_create(struct stop_texts *stop, const struct engine_string *texts, size_t n_texts);
+void stop_texts_destroy(struct stop_texts *stop);
+
+/* Adds text. *certain receives what can no longer be part of a stop text, valid until the next call. *which
+ * receives the index of the stop text that was complete first (*certain then ends where it begins), or -1.
+ * With `last`, nothing is held back. */
+int stop_texts_add(struct stop_texts *stop, const char *text, size_t length, bool last,
+                   struct engine_string *certain, int32_t *which);
+
 /* ---- run.c ---- */
 
-/* After a request's last event. Those with callbacks are then gone; others stay until their events have been taken. */
+/* After a request's last event. Those with callbacks are then gone; others stay until their events have been
+ * taken. */
 void queue_let_go(struct engine_queue *queue, struct request *request);
 /* Makes the last event, see request_finish, and lets go. */
 void queue_end(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                int status);
 /* After a failure: sequences may be shorter than before. */
 void queue_count_cached(struct engine_queue *queue);
-/* After a step: what engine_queue_get_info says, and events for those who wait. `n_prompt`: tokens of prompts. */
+/* After a step: what engine_queue_get_info says, and events for those who wait. `n_prompt`: tokens of
+ * prompts. */
 void queue_publish(struct engine_queue *queue, bool any, size_t n_prompt);
 
 /* Ends all requests. No thread may be running the queue. */
 void queue_drop_all(struct engine_queue *queue);
 
+/* ---- step.c ---- */
+
+/* What the plan says. */
+struct queue_step step_planned(const struct engine_queue *queue);
+/* Computes it. */
+int step_run(struct engine_queue *queue, const struct queue_step *step);
+/* The same without waiting, see context_start. */
+int step_start(struct engine_queue *queue, const struct queue_step *step);
+/* Gives rows of logits to requests that have reached their end; others report the progress of their
+ * prompts. */
+void step_hand_out(struct engine_queue *queue, const struct queue_step *step);
+/* Fails the requests of a failed step. */
+void step_fail(struct engine_queue *queue, int status);
+
+/* Adds the next token of a sequence, of type 0. False: out of memory. */
+bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted);
+
+/* Lets the encoder read the tokens as source texts, see engine_encode. */
+int step_batch_encode(const struct step_batch *batch, struct engine_context *context);
+
+/* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.
+ * `costs` NULL: not measured. `states` as in struct engine_batch. */
+int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
+                      float *states, struct step_costs *costs);
+
+/* Starts decoding, see context_start. */
+int step_batch_start(const struct step_batch *batch, struct engine_context *context, float *logits);
+
+void step_batch_free(struct step_batch *batch);
+
+/* ---- groups.c ---- */
+
+/* Runs several steps at once, each of another group of requests, where that pays (see plan_groups), as long
+ * as all requests only decode and nobody comes, is cancelled or could start, and as long as n_done requests
+ * are done (UINT64_MAX: however many). Afterwards nothing is being computed. Does nothing if there are
+ * guesses, beams or source texts, which steps of their own serve. */
+void groups_run(struct engine_queue *queue, uint64_t n_done);
+
+/* ---- beams.c ---- */
+
+/* Checks what a request with beams asks for. `created` has its settings. *beams is NULL if it has none. */
+int beams_create(const struct engine_queue *queue, const struct engine_request *given,
+                 const struct request *created, struct beams **beams);
+/* NULL is allowed. */
+void beams_destroy(struct beams *beams);
+
+/* The request has its first sequence: takes the others. The plan made sure that there are enough. */
+void beams_begin(struct engine_queue *queue, struct request *request);
+/* Gives all sequences back. The request can begin again. */
+void beams_give_back(struct engine_queue *queue, struct request *request);
+
+/* What the plan has to know, whether the request waits or runs. */
+void beams_describe(const struct engine_queue *queue, const struct request *request,
+                    struct step_request *plan);
+/* How many sequences a running request has. */
+uint32_t beams_count_sequences(const struct request *request);
+/* Rows of logits that the step gives, if it computes all that is planned to be computed next. */
+size_t beams_count_rows(const struct request *request);
+/* Adds the planned tokens. False: out of memory. */
+bool beams_fill(struct step_batch *batch, const struct request *request, const struct step_request *plan);
+/* They have been computed. */
+void beams_computed(struct engine_queue *queue, struct request *request, const struct step_request *plan);
+/* Sequences may be shorter than thought. */
+void beams_count_cached(const struct engine_queue *queue, struct request *request);
+
+/* Continues the beams by their logits [beams_count_rows, n_vocab], which it overwrites. True if the request
+ * goes on; otherwise its last event has been made. */
+bool beams_take_logits(struct engine_queue *queue, struct request *request, float *logits);
+
+/* Makes the results; `reason`: why beams that have not ended end now. They stay valid until the next call or
+ * beams_destroy. Returns an enum engine_status. */
+int beams_collect(const struct engine_queue *queue, struct request *request, enum engine_done_reason reason);
+/* Whether the best result ended before the request's grammar allowed it. */
+bool beams_are_incomplete(const struct request *request);
+/* The results for an event: [*count], the best first. */
+const struct engine_beam *beams_results(const struct request *request, uint32_t *count);
+
 /* ---- guess.c ---- */
+
+/* Guesses how a text goes on from what it has said before: where its last tokens stood earlier, what followed
+ * them then. After Saxena, Prompt Lookup Decoding (2023), with the chains of hashes that LZ77 compressors
+ * use. */
+#define LOOKUP_LEAST 2  /* tokens that have to agree */
+#define LOOKUP_MOST  32 /* more of them don't count */
+
+/* NULL: out of memory. */
+struct lookup *lookup_create(void);
+void lookup_destroy(struct lookup *lookup);
+
+/* Indexes `tokens` [n_tokens], which begin with those indexed before: a constant time for each new one,
+ * about 12 bytes. False: out of memory; what was indexed stays. */
+bool lookup_extend(struct lookup *lookup, const int32_t *tokens, size_t n_tokens);
+
+/* Guesses `n` tokens after `tokens` [n_tokens], which have been indexed: what followed the longest of the
+ * earlier passages that agree with their end, of equally long ones the last. It may overlap with the end:
+ * what repeats is then continued. Returns how many tokens agree, at most LOOKUP_MOST; below LOOKUP_LEAST
+ * (then 0) nothing is guessed. */
+size_t lookup_guess(const struct lookup *lookup, const int32_t *tokens, size_t n_tokens, size_t n,
+                    int32_t *guess);
 
 /* At a request's first turn. */
 int guess_begin(const struct engine_queue *queue, struct request *request);
@@ -275,7 +416,8 @@ void cache_keep(struct engine_queue *queue, uint32_t sequence, size_t n_tokens);
 /* Chooses a sequence for a request: the kept one that it goes on with, otherwise a free one, otherwise a
  * kept one that has to give way. False: all are used. */
 bool cache_choose(const struct engine_queue *queue, const struct request *request, uint32_t *sequence);
-/* Gives a sequence that is free, or the one that was kept first, to a request. There is one: the plan counts them. */
+/* Gives a sequence that is free, or the one that was kept first, to a request. There is one: the plan counts
+ * them. */
 uint32_t cache_take(const struct engine_queue *queue);
 /* Empties the sequence that was kept first, to make room. False: none is kept. */
 bool cache_give_up(const struct engine_queue *queue);

@@ -1,4 +1,5 @@
-/* request-create.c: makes a request of the queue from what the caller asks for, which is checked here; and its end. */
+/* request-create.c: makes a request of the queue from what the caller asks for, which is checked here; and
+ * its end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,6 @@
 #include "common/clock.h"
 #include "context/context.h"
 #include "internal.h"
-#include "queue/beams.h"
 #include "queue/queue.h"
 #include "sample/sampler.h"
 
@@ -79,8 +79,8 @@ struct source {
     size_t n_tokens;
 };
 
-/* Where the model has an encoder: what is given as the prompt becomes the source, and the decoder's tokens the
- * prompt. */
+/* Where the model has an encoder: what is given as the prompt becomes the source, and the decoder's tokens
+ * the prompt. */
 static int take_source(const struct engine_queue *queue, struct engine_request *known, struct source *source)
 {
     *source = (struct source){0};

@@ -1,14 +1,94 @@
 /* request.c: one request of the queue as it runs: its tokens, text and events. request-create.c makes it. */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "common/clock.h"
 #include "internal.h"
-#include "queue/beams.h"
 #include "queue/queue.h"
 #include "sample/sampler.h"
+
+#define MAX_STOP_TEXTS 256
+#define MAX_STOP_BYTES 4096 /* of one of them */
+
+/* ---- Stop texts ---- */
+
+int stop_texts_create(struct stop_texts *stop, const struct engine_string *texts, size_t n_texts)
+{
+    *stop = (struct stop_texts){0};
+    if (n_texts == 0) return ENGINE_OK;
+    if (!texts || n_texts > MAX_STOP_TEXTS)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%zu stop texts: at most %d", n_texts, MAX_STOP_TEXTS);
+    stop->texts = calloc(n_texts, sizeof *stop->texts);
+    if (!stop->texts) return error_memory("stop texts");
+    for (size_t i = 0; i < n_texts; i++) {
+        if (!texts[i].data || texts[i].length == 0 || texts[i].length > MAX_STOP_BYTES) {
+            size_t length = texts[i].data ? texts[i].length : 0;
+            stop_texts_destroy(stop);
+            return error_raise(ENGINE_ERROR_ARGUMENT, "stop text %zu has %zu bytes; it should have 1 to %d",
+                               i, length, MAX_STOP_BYTES);
+        }
+        char *copy = malloc(texts[i].length);
+        if (!copy) {
+            stop_texts_destroy(stop);
+            return error_memory("stop texts");
+        }
+        memcpy(copy, texts[i].data, texts[i].length);
+        stop->texts[i] = (struct engine_string){copy, texts[i].length};
+        stop->n_texts++;
+        if (texts[i].length > stop->longest) stop->longest = texts[i].length;
+    }
+    return ENGINE_OK;
+}
+
+void stop_texts_destroy(struct stop_texts *stop)
+{
+    for (size_t i = 0; i < stop->n_texts; i++) free((char *)(size_t)stop->texts[i].data);
+    free(stop->texts);
+    free(stop->held.data);
+    *stop = (struct stop_texts){0};
+}
+
+/* How many bytes of the held text from a position on agree with a stop text, up to the end of either. 0: they
+ * differ. */
+static size_t agreement(const struct stop_texts *stop, const struct engine_string *text, size_t at)
+{
+    size_t left = stop->held.size - at, n = text->length < left ? text->length : left;
+    return memcmp(stop->held.data + at, text->data, n) == 0 ? n : 0;
+}
+
+int stop_texts_add(struct stop_texts *stop, const char *text, size_t length, bool last,
+                   struct engine_string *certain, int32_t *which)
+{
+    *which = -1;
+    ENGINE_ASSERT(stop->n_handed <= stop->held.size);
+    if (stop->n_handed > 0)
+        memmove(stop->held.data, stop->held.data + stop->n_handed, stop->held.size - stop->n_handed);
+    stop->held.size -= stop->n_handed;
+    stop->n_handed = 0;
+    if (!text_buffer_add(&stop->held, text, length)) return error_memory("text");
+
+    size_t from = stop->held.size,
+           begin = 0; /* the first byte to hold back; with a complete stop text, where that begins */
+    size_t end = SIZE_MAX;
+    for (size_t at = 0; at < stop->held.size; at++)
+        for (size_t i = 0; i < stop->n_texts; i++) {
+            size_t agreed = agreement(stop, &stop->texts[i], at);
+            if (agreed > 0 && at < from) from = at;
+            if (agreed < stop->texts[i].length || at + agreed >= end) continue;
+            *which = (int32_t)i;
+            begin = at;
+            end = at + agreed;
+        }
+    if (*which >= 0) from = begin;
+    if (last && *which < 0) from = stop->held.size;
+    *certain = (struct engine_string){stop->held.data ? stop->held.data : "", from};
+    stop->n_handed = from;
+    return ENGINE_OK;
+}
 
 /* ---- Events ---- */
 
@@ -58,6 +138,7 @@ static struct kept_event *keep_event(const struct engine_event *event)
     kept->event.text.data = append(kept, &used, event->text.data, event->text.length);
     append(kept, &used, "", 1);
     kept->event.message = append(kept, &used, event->message, length + 1);
+    ENGINE_ASSERT(used == size - sizeof *kept);
     return kept;
 }
 
@@ -65,6 +146,7 @@ static struct kept_event *keep_event(const struct engine_event *event)
 static struct kept_event *take_spare(struct request *request, const struct engine_event *event)
 {
     struct kept_event *kept = request->spare;
+    ENGINE_ASSERT(kept); /* there is one last event */
     request->spare = NULL;
     *kept = (struct kept_event){.event = {
                                     .struct_size = sizeof kept->event,
@@ -100,6 +182,7 @@ static void hand_over(struct engine_queue *queue, struct request *request, struc
         request->event(request->user, event);
         return;
     }
+    ENGINE_ASSERT(!request->done); /* nothing comes after the last event */
     struct kept_event *kept = keep_or_fail(request, event);
     pthread_mutex_lock(&queue->lock);
     if (kept) {
@@ -169,6 +252,7 @@ size_t request_next_score(const struct request *request)
 
 bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count)
 {
+    ENGINE_ASSERT(count <= request->n_score - request->n_scored);
     for (size_t i = 0; i < count; i++) {
         int status = logprobs_check(logits + i * queue->info.n_vocab, queue->info.n_vocab);
         if (status) {
@@ -202,6 +286,7 @@ void request_pool(const struct engine_queue *queue, struct request *request, con
 {
     size_t n_embd = queue->info.n_embd, first = request->n_cached;
     uint32_t pooling = state_of(queue, request);
+    ENGINE_ASSERT(first + count <= request->n_prompt);
     if (first == 0)
         memset(request->pooled, 0, n_embd * sizeof *request->pooled); /* it may have been put back */
     if (request->pooling == ENGINE_POOLING_TOKENS) {
@@ -338,13 +423,8 @@ uint32_t request_ends(const struct engine_queue *queue, const struct request *re
 
 static int add_token(struct request *request, int32_t token)
 {
-    if (request->n_tokens == request->capacity) {
-        size_t capacity = request->capacity * 2;
-        int32_t *grown = realloc(request->tokens, capacity * sizeof *grown);
-        if (!grown) return error_memory("tokens");
-        request->tokens = grown;
-        request->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(request->tokens, request->capacity, request->n_tokens + 1))
+        return error_memory("tokens");
     request->tokens[request->n_tokens++] = token;
     request->n_generated++;
     engine_sampler_accept(request->sampler, token);
@@ -390,6 +470,7 @@ static bool take_token(struct engine_queue *queue, struct request *request, int3
     struct engine_event event;
     struct engine_string text;
     int32_t stop;
+    ENGINE_ASSERT(token >= 0 && (uint32_t)token < queue->n_sampled);
     int status = add_token(request, token);
     if (!status) status = text_of(queue, request, token, &text, &stop);
     if (status) {
@@ -414,7 +495,8 @@ static bool take_token(struct engine_queue *queue, struct request *request, int3
     return false;
 }
 
-/* A grammar may name the token that ends the text. Then the text is complete if it is the grammar's last one. */
+/* A grammar may name the token that ends the text. Then the text is complete if it is the grammar's last
+ * one. */
 static int accept_end(struct request *request, int32_t token)
 {
     if (!request->match || engine_match_get_state(request->match) != ENGINE_MATCH_INCOMPLETE)

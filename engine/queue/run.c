@@ -3,11 +3,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "common/clock.h"
-#include "queue/beams.h"
-#include "queue/groups.h"
 #include "queue/queue.h"
-#include "queue/step.h"
 
 #define STEP_SECONDS 0.25 /* the target for steps that read prompts while other requests decode */
 #define LEAST_CHUNK  16
@@ -22,7 +20,8 @@ static bool ranks_before(const struct request *a, const struct request *b)
 
 static void take_in(struct engine_queue *queue, struct request *request)
 {
-    struct requests *active = &queue->active; /* has room: see take_incoming */
+    struct requests *active = &queue->active;
+    ENGINE_ASSERT(active->count < active->capacity); /* see take_incoming */
     size_t at = active->count++;
     for (; at > 0 && ranks_before(request, active->items[at - 1]); at--)
         active->items[at] = active->items[at - 1];
@@ -31,27 +30,15 @@ static void take_in(struct engine_queue *queue, struct request *request)
 
 static bool make_room(struct engine_queue *queue, size_t count)
 {
-    struct requests *active = &queue->active;
-    if (count > active->capacity) {
-        size_t capacity = count + count / 2;
-        struct request **grown = realloc(active->items, capacity * sizeof(struct request *));
-        if (!grown) return false;
-        active->items = grown;
-        active->capacity = capacity;
-    }
-    if (count > queue->n_plan) {
-        struct step_request *grown = realloc(queue->plan, count * 2 * sizeof *grown);
-        if (!grown) return false;
-        queue->plan = grown;
-        queue->n_plan = count * 2;
-    }
-    return true;
+    return ARRAY_RESERVE(queue->active.items, queue->active.capacity, count) &&
+           ARRAY_RESERVE(queue->plan, queue->plan_capacity, count);
 }
 
 /* Under the lock. False: memory runs out, and the requests stay where they are. */
 static bool take_incoming(struct engine_queue *queue)
 {
     struct requests *incoming = &queue->incoming;
+    ENGINE_ASSERT(lock_is_mine(&queue->lock));
     if (!make_room(queue, queue->active.count + incoming->count)) return false;
     for (size_t i = 0; i < incoming->count; i++) take_in(queue, incoming->items[i]);
     incoming->count = 0;
@@ -62,6 +49,7 @@ static bool take_incoming(struct engine_queue *queue)
 static void count_active(struct engine_queue *queue)
 {
     uint32_t n_running = 0;
+    ENGINE_ASSERT(lock_is_mine(&queue->lock));
     for (size_t i = 0; i < queue->active.count; i++) n_running += queue->active.items[i]->sequence >= 0;
     queue->counts.n_running = n_running;
     queue->counts.n_waiting = (uint32_t)(queue->active.count + queue->incoming.count) - n_running;
@@ -72,6 +60,7 @@ static void count_active(struct engine_queue *queue)
 static void give_sequence_back(struct engine_queue *queue, struct request *request)
 {
     if (request->sequence < 0) return;
+    ENGINE_ASSERT(queue->sequences[request->sequence].used);
     if (request->beams)
         beams_give_back(queue, request);
     else if (request->kept)
@@ -92,6 +81,7 @@ void queue_let_go(struct engine_queue *queue, struct request *request)
     queue->counts.n_generated += request->n_generated;
     queue->counts.n_guessed += request->n_guessed;
     queue->counts.n_accepted += request->n_accepted;
+    ENGINE_ASSERT(!request->done);
     request->done = true;
     if (!request->first_event) { /* no event was kept, or all have been taken */
         requests_remove(&queue->all, request);
@@ -136,6 +126,7 @@ static void describe(const struct engine_queue *queue, const struct request *req
                      struct step_request *plan)
 {
     size_t pending = request->n_tokens - request->n_cached;
+    ENGINE_ASSERT(request->beams || request->n_cached < request->n_tokens);
     *plan = (struct step_request){
         .priority = request->priority,
         .running = request->sequence >= 0,
@@ -199,6 +190,7 @@ static struct start prepare_start(struct engine_queue *queue, struct step_limits
 static int begin_request(struct engine_queue *queue, const struct start *start)
 {
     struct request *request = start->request;
+    ENGINE_ASSERT(start->sequence < queue->info.n_sequences && !queue->sequences[start->sequence].used);
     request->sequence = (int32_t)start->sequence;
     request->n_cached = start->n_cached;
     request->is_encoded = false;
@@ -301,9 +293,9 @@ void queue_count_cached(struct engine_queue *queue)
 }
 
 /* Plans and decodes until the context accepts the step. The cache may have less room than planned, when
- * requests share blocks that they continue in: then the last in rank makes room. Where it isn't the cache that
- * lacks room but the machine, that helps nothing, and a request that has made room may be started again at once: so the
- * tries are counted. */
+ * requests share blocks that they continue in: then the last in rank makes room. Where it isn't the cache
+ * that lacks room but the machine, that helps nothing, and a request that has made room may be started again
+ * at once: so the tries are counted. */
 static enum plan_action decode_next(struct engine_queue *queue, struct queue_step *step)
 {
     size_t n_left = 2 * queue->active.count + 2;
@@ -335,8 +327,30 @@ static enum plan_action decode_next(struct engine_queue *queue, struct queue_ste
     }
 }
 
+/* For assertions: the rules of requests and sequences between two steps. Each sequence that is used is one of
+ * a running request. */
+static bool is_sound(const struct engine_queue *queue)
+{
+    uint32_t n_used = 0, n_held = 0;
+    for (uint32_t s = 0; s < queue->info.n_sequences; s++) {
+        ENGINE_ASSERT(!queue->sequences[s].used || queue->sequences[s].kept == 0);
+        n_used += queue->sequences[s].used;
+    }
+    for (size_t i = 0; i < queue->active.count; i++) {
+        const struct request *request = queue->active.items[i];
+        ENGINE_ASSERT(i == 0 || ranks_before(queue->active.items[i - 1], request));
+        ENGINE_ASSERT(!request->done);
+        ENGINE_ASSERT(request->n_prompt <= request->n_tokens && request->n_tokens <= request->capacity);
+        ENGINE_ASSERT(request->sequence >= 0 || request->n_cached == 0);
+        if (request->sequence >= 0) n_held += request->beams ? beams_count_sequences(request) : 1;
+    }
+    ENGINE_ASSERT(n_used == n_held);
+    return true;
+}
+
 void queue_publish(struct engine_queue *queue, bool any, size_t n_prompt)
 {
+    ENGINE_ASSERT(is_sound(queue));
     pthread_mutex_lock(&queue->lock);
     queue->counts.n_steps += any;
     queue->counts.n_prompt += n_prompt;
@@ -360,8 +374,8 @@ static void run_step(struct engine_queue *queue)
 
 /* ---- Running ---- */
 
-/* Waits until there is work. False: the queue's run is over. Takes in new requests, under the lock; those that
- * memory runs out for fail. */
+/* Waits until there is work. False: the queue's run is over. Takes in new requests, under the lock; those
+ * that memory runs out for fail. */
 static bool wait_for_work(struct engine_queue *queue, enum engine_queue_until until, bool *drop)
 {
     pthread_mutex_lock(&queue->lock);

@@ -1,32 +1,111 @@
-/* step.c: see step.h. */
-#include "queue/step.h"
-
+/* step.c: one step of the queue, as queue->plan says: its tokens, its logits, and what requests get of them;
+ * and batches of tokens, which the draft model runs, too. Called by run.c, groups.c and draft.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "common/clock.h"
-#include "queue/beams.h"
+#include "context/context.h"
+#include "queue/queue.h"
+
+/* ---- Batches ---- */
+
+/* The arrays have the same room; one that has more after a failure is of no harm. */
+static bool batch_make_room(struct step_batch *batch)
+{
+    size_t tokens = batch->room, sequences = tokens, types = tokens, wanted = tokens,
+           needed = batch->count + 1;
+    if (!ARRAY_RESERVE(batch->tokens, tokens, needed) ||
+        !ARRAY_RESERVE(batch->sequences, sequences, needed) || !ARRAY_RESERVE(batch->types, types, needed) ||
+        !ARRAY_RESERVE(batch->wanted, wanted, needed))
+        return false;
+    batch->room = tokens;
+    return true;
+}
+
+bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted)
+{
+    if (!batch_make_room(batch)) return false;
+    batch->tokens[batch->count] = token;
+    batch->sequences[batch->count] = sequence;
+    batch->types[batch->count] = 0;
+    batch->wanted[batch->count++] = wanted;
+    return true;
+}
+
+int step_batch_encode(const struct step_batch *batch, struct engine_context *context)
+{
+    const struct engine_batch tokens = {
+        .struct_size = sizeof tokens,
+        .n_tokens = batch->count,
+        .tokens = batch->tokens,
+        .sequences = batch->sequences,
+    };
+    return engine_encode(context, &tokens);
+}
+
+static struct engine_batch batch_of(const struct step_batch *batch)
+{
+    return (struct engine_batch){
+        .struct_size = sizeof(struct engine_batch),
+        .n_tokens = batch->count,
+        .tokens = batch->tokens,
+        .sequences = batch->sequences,
+        .wanted = batch->wanted,
+        .token_types = batch->types,
+    };
+}
+
+int step_batch_start(const struct step_batch *batch, struct engine_context *context, float *logits)
+{
+    struct engine_batch tokens = batch_of(batch);
+    return context_start(context, &tokens, logits);
+}
+
+int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
+                      float *states, struct step_costs *costs)
+{
+    struct engine_batch tokens = batch_of(batch);
+    tokens.states = states;
+    uint64_t n_prepared = context->n_prepared;
+    double start = seconds_now();
+    int status = engine_decode(context, &tokens, logits);
+    if (!status && costs && context->n_prepared == n_prepared)
+        costs_measured(costs, batch->count, seconds_now() - start);
+    return status;
+}
+
+void step_batch_free(struct step_batch *batch)
+{
+    free(batch->tokens);
+    free(batch->sequences);
+    free(batch->types);
+    free(batch->wanted);
+}
+
+/* ---- Steps ---- */
+
+/* Room for n rows of `width` numbers: exactly, since they are large. */
+static bool make_rows(float **items, size_t *capacity, size_t n, size_t width)
+{
+    size_t needed;
+    return !__builtin_mul_overflow(n, width, &needed) && ARRAY_FIT(*items, *capacity, needed);
+}
 
 static int make_logits_room(struct engine_queue *queue, const struct queue_step *step)
 {
+    ENGINE_ASSERT(step->flight <= PLAN_MAX_GROUPS);
     struct rows *rows = &queue->logits[step->flight];
-    if (step->n_wanted <= rows->room) return ENGINE_OK;
-    float *grown = realloc(rows->items, step->n_wanted * queue->info.n_vocab * sizeof *grown);
-    if (!grown) return error_memory("logits");
-    rows->items = grown;
-    rows->room = step->n_wanted;
-    return ENGINE_OK;
+    bool made = make_rows(&rows->items, &rows->capacity, step->n_wanted, queue->info.n_vocab);
+    return made ? ENGINE_OK : error_memory("logits");
 }
 
 static int make_states_room(struct engine_queue *queue, const struct queue_step *step)
 {
-    if (!step->pools || step->n_tokens <= queue->n_states_room) return ENGINE_OK;
-    float *grown = realloc(queue->states, step->n_tokens * queue->info.n_embd * sizeof *grown);
-    if (!grown) return error_memory("embeddings");
-    queue->states = grown;
-    queue->n_states_room = step->n_tokens;
-    return ENGINE_OK;
+    if (!step->pools) return ENGINE_OK;
+    bool made = make_rows(&queue->states, &queue->states_capacity, step->n_tokens, queue->info.n_embd);
+    return made ? ENGINE_OK : error_memory("embeddings");
 }
 
 /* Tokens of a request in the planned step. */
@@ -35,8 +114,8 @@ static size_t count_tokens(const struct step_request *plan)
     return plan->n_now * (1 + plan->n_growing) + plan->n_guess;
 }
 
-/* Rows of logits by which a request chooses in this step: none unless it reaches its last token, whose logits choose the next
- * one. */
+/* Rows of logits by which a request chooses in this step: none unless it reaches its last token, whose logits
+ * choose the next one. */
 static size_t count_rows(const struct request *request, const struct step_request *plan)
 {
     if (plan->n_now == 0 || plan->n_now < plan->n_pending || request->pooling) return 0;
@@ -55,6 +134,7 @@ static size_t count_scores(const struct request *request, const struct step_requ
 struct queue_step step_planned(const struct engine_queue *queue)
 {
     struct queue_step step = {0};
+    ENGINE_ASSERT(queue->active.count <= queue->plan_capacity);
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct step_request *plan = &queue->plan[i];
         step.n_tokens += count_tokens(plan);
@@ -116,6 +196,7 @@ static int prepare(struct engine_queue *queue, const struct queue_step *step)
     for (size_t i = 0; i < queue->active.count && !status; i++)
         if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))
             status = error_memory("batch");
+    ENGINE_ASSERT(status || queue->batch.count == step->n_tokens);
     return status;
 }
 
@@ -155,10 +236,12 @@ void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
     for (size_t i = queue->active.count; i-- > 0;) {
         const struct step_request *plan = &queue->plan[i];
         struct request *request = queue->active.items[i];
+        ENGINE_ASSERT(token >= count_tokens(plan));
         token -= count_tokens(plan);
         if (plan->n_now == 0) continue;
         size_t first_score, n_scores = count_scores(request, plan, &first_score);
         size_t n_rows = count_rows(request, plan);
+        ENGINE_ASSERT(row >= n_scores + n_rows);
         row -= n_scores + n_rows;
         float *scores = queue->logits[step->flight].items + row * queue->info.n_vocab,
               *logits = scores + n_scores * queue->info.n_vocab;
@@ -186,4 +269,5 @@ void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
                                       : guess_check(queue, request, logits);
         if (!goes_on) queue_let_go(queue, request);
     }
+    ENGINE_ASSERT(row == 0 && token == 0);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "commands/batch-line.h"
-#include "queue/stop-texts.h"
+#include "queue/queue.h"
 #include "sample/settings.h"
 #include "tokenizers.h"
 
