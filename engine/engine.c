@@ -7,6 +7,7 @@
 #include "base/folders.h"
 #include "base/log.h"
 #include "base/sized.h"
+#include "common/lock.h"
 #include "internal.h"
 #include "plugins/host.h"
 
@@ -28,7 +29,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
     if (options) sized_read(&known, sizeof known, options);
     struct engine *engine = calloc(1, sizeof *engine);
     if (!engine) return error_memory("engine");
-    pthread_mutex_init(&engine->devices_lock, NULL);
+    lock_init(&engine->devices_lock);
     status = config_open(known.config_file, &engine->config);
     if (status == ENGINE_OK) status = host_begin(engine->config);
     if (status != ENGINE_OK) {

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/text.h"
+#include "common/array.h"
 #include "common/memory-stream.h"
 
 /* A setting; one from a later file replaces one from an earlier file. */
@@ -226,13 +227,7 @@ static void free_entry(struct record *entry)
 /* Adds an entry without a value. NULL: no memory. */
 static struct record *new_entry(struct config *config, const char *section, const char *key)
 {
-    if (config->count == config->capacity) {
-        size_t capacity = config->capacity ? 2 * config->capacity : 16;
-        struct record **larger = realloc(config->entries, capacity * sizeof *larger);
-        if (!larger) return NULL;
-        config->entries = larger;
-        config->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(config->entries, config->capacity, config->count + 1)) return NULL;
     struct record *entry = calloc(1, sizeof *entry);
     if (!entry) return NULL;
     entry->shown.section = strdup(section);
@@ -296,11 +291,9 @@ static FILE *open_file(const char *path, const char **why)
 /* Keeps the path as long as the configuration lives. NULL: no memory. */
 static const char *add_path(struct config *config, const char *path)
 {
-    char **larger = realloc(config->paths, (config->n_files + 1) * sizeof *larger);
-    if (!larger) return NULL;
-    config->paths = larger;
-    larger[config->n_files] = strdup(path);
-    return larger[config->n_files] ? larger[config->n_files++] : NULL;
+    if (!ARRAY_GROW(config->paths, config->n_files)) return NULL;
+    config->paths[config->n_files] = strdup(path);
+    return config->paths[config->n_files] ? config->paths[config->n_files++] : NULL;
 }
 
 /* Goes past a byte order mark at the beginning of a file. */
@@ -314,8 +307,9 @@ static int skip_mark(const char *path, FILE *file)
     return status;
 }
 
-/* Whether a file that couldn't be opened (errno) is one that isn't there. One in a folder that can't be entered isn't, as
- * far as this user is concerned: HOME may be another user's (`docker run --user`, `su -m`). */
+/* Whether a file that couldn't be opened (errno) is one that isn't there. One in a folder that can't be
+ * entered isn't, as far as this user is concerned: HOME may be another user's (`docker run --user`, `su
+ * -m`). */
 static bool is_missing(struct config *config, const char *path)
 {
     struct stat info;

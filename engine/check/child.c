@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "plugins/load.h"
+#include "plugins/host.h"
 
 #define MAX_DEVICES 1000 /* larger numbers are not believed */
 

@@ -2,8 +2,17 @@
 #ifndef ENGINE_DEVICES_DEVICES_H
 #define ENGINE_DEVICES_DEVICES_H
 
-#include "devices/hardware.h"
 #include "internal.h"
+
+/* What tells which devices are the same piece of hardware, see struct engine_device_info. */
+struct hardware {
+    char pci_address[24];
+    uint8_t uuid[16];
+    uint32_t rank;
+};
+
+struct hardware hardware_of(const struct engine_device_info *info);
+bool hardware_same(const struct hardware *a, const struct hardware *b);
 
 /* A device listed by a backend. */
 struct device {
@@ -22,10 +31,10 @@ int devices_list(struct engine *engine);
 /* The listed device of this name; NULL: none. Requires devices_lock. */
 struct device *devices_find_open(const struct engine *engine, const char *name);
 
-/* Logs why backends cannot list their devices, one line each: as a warning, or at the level `absent` if this machine
- * has nothing for the backend to work with (no driver library, say), which is a fault only where devices are asked
- * about. For use when devices are listed or chosen automatically, not when the user names others. Requires
- * devices_lock. */
+/* Logs why backends cannot list their devices, one line each: as a warning, or at the level `absent` if this
+ * machine has nothing for the backend to work with (no driver library, say), which is a fault only where
+ * devices are asked about. For use when devices are listed or chosen automatically, not when the user names
+ * others. Requires devices_lock. */
 void devices_report_failures(struct engine *engine, enum engine_log_level absent);
 
 /* The device that replaces this one unless either is requested: the same hardware with a higher rank, or

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "common/assert.h"
 #include "devices/cluster.h"
 #include "devices/devices.h"
 
@@ -244,6 +245,7 @@ static int open_requested(struct engine *engine, const struct device_request *re
     int status = devices_list(engine);
     if (!status) status = open_cpu(engine, request, set);
     if (status) return status;
+    ENGINE_ASSERT(set->n_devices == 1); /* device 0 is the CPU */
     if (request->cluster)
         status = open_described(request, set);
     else if (request->backends)

@@ -10,7 +10,8 @@
 
 #define PACE_TYPES 8
 
-/* How fast products with weights of a type are: as fast as its weights are read, or as fast as it computes. */
+/* How fast products with weights of a type are: as fast as its weights are read, or as fast as it
+ * computes. */
 struct pace_of_type {
     uint32_t type;      /* enum engine_type */
     double bandwidth;   /* bytes of weights per second */
@@ -18,7 +19,7 @@ struct pace_of_type {
     double preparation; /* seconds for each weight that products with several columns take beside these */
 };
 
-/* How fast a device is, see pace.h. bandwidth 0: unknown. */
+/* How fast a device is, see measure.h. bandwidth 0: unknown. */
 struct device_pace {
     double bandwidth;                      /* bytes of weights per second */
     double integers, floats;               /* operations per second with quantised weights, and with others */

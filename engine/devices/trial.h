@@ -10,21 +10,21 @@ struct trial_matrix {
     bool has_gate;
 };
 
-/* Products with weights of one type, one after the other: with each matrix in turn, all in memory of their own; `columns`
- * of the input. */
+/* Products with weights of one type, one after the other: with each matrix in turn, all in memory of their
+ * own; `columns` of the input. */
 struct trial_chain {
     uint32_t type;
     uint64_t columns;
-    const struct trial_matrix *matrices; /* [n] */
+    struct trial_matrix *matrices; /* [n] */
     size_t n;
 };
 
 enum { TRIAL_ROUNDS = 15 };
 
-/* Measures in rounds of one or more chains, of `least` seconds at least. *fastest, *typical: seconds that a chain takes in
- * the fastest of 5 rounds, because other programs may use the machine during some, and in the median of TRIAL_ROUNDS, or
- * of those that some seconds suffice for; one of them may be NULL. ENGINE_ERROR_MEMORY: there is too little;
- * ENGINE_ERROR_UNSUPPORTED: no such product. */
+/* Measures in rounds of one or more chains, of `least` seconds at least. *fastest, *typical: seconds that a
+ * chain takes in the fastest of 5 rounds, because other programs may use the machine during some, and in the
+ * median of TRIAL_ROUNDS, or of those that some seconds suffice for; one of them may be NULL.
+ * ENGINE_ERROR_MEMORY: there is too little; ENGINE_ERROR_UNSUPPORTED: no such product. */
 int trial_run(const struct open_device *device, const struct trial_chain *chain, double least,
               double *fastest, double *typical);
 /* Bytes of the weights of a product. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 #include "devices/measure.h"
 #include "plan/steps.h"
 
@@ -13,6 +14,14 @@
 static double reach_of(const struct device_link *link)
 {
     return link->bandwidth > 0 ? link->latency + ACTIVATIONS / link->bandwidth : 0;
+}
+
+/* For assertions: whether everything has a device of the set. */
+static bool is_placed(const struct engine_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_entries; i++) ENGINE_ASSERT(plan->device[i] < plan->set.n_devices);
+    ENGINE_ASSERT(plan->n_offloaded <= plan->info.n_layers);
+    return true;
 }
 
 static void decide(struct engine_plan *plan)
@@ -40,6 +49,7 @@ static void decide(struct engine_plan *plan)
         .experts_stay = plan->offload_is_auto,
     };
     plan->n_offloaded = place_tensors(&request, plan->device, plan->used);
+    ENGINE_ASSERT(is_placed(plan));
 }
 
 static void raise(uint64_t *value, uint64_t least)
@@ -68,6 +78,7 @@ static int measure(struct engine_plan *plan, bool *over)
             raise(&plan->working[d], plan_working_memory(plan, token->graph, d, false));
             if (texts) raise(&plan->activations[d], texts->arena[d]);
             if (texts) raise(&plan->working[d], plan_working_memory(plan, texts->graph, d, false));
+            ENGINE_ASSERT(d == 0 || plan->used[d] >= estimate); /* which it has counted */
             if (d > 0) plan->used[d] -= estimate;
             plan->used[d] += plan->activations[d] + plan->working[d];
             if (d > 0 && device->budget != PLACE_NO_LIMIT && plan->used[d] > device->budget) *over = true;

@@ -1,6 +1,6 @@
-/* predict-operations.c: the time of a batch's operations (see predict.h). An operation takes as long as its device
- * needs to read its weights and caches, or to compute, whichever is longer, and a moment to start. */
-#include "devices/pace.h"
+/* predict-operations.c: the time of a batch's operations (see predict.h). An operation takes as long as its
+ * device needs to read its weights and caches, or to compute, whichever is longer, and a moment to start. */
+#include "devices/measure.h"
 #include "model/types.h"
 #include "plan/plan.h"
 

@@ -1,10 +1,11 @@
-/* predict-run.c: a run of batches, step by step as graph/execute.c does it, with a clock for the host and one for each
- * process that has devices (see predict.h). Commands collect for each process until one of its devices is flushed, and
- * are done there one after the other; the host goes on meanwhile. */
+/* predict-run.c: a run of batches, step by step as graph/execute.c does it, with a clock for the host and one
+ * for each process that has devices (see predict.h). Commands collect for each process until one of its
+ * devices is flushed, and are done there one after the other; the host goes on meanwhile. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "plan/plan.h"
 
 enum command_kind { COMPUTE, SEND, TAKE };
@@ -55,24 +56,17 @@ static const struct device_link *link_of(const struct run *run, uint32_t device)
     return &run->plan->set.devices[device].link;
 }
 
-/* Room for one more of an array's items. */
-static bool grow(struct run *run, void *items, size_t n, size_t *capacity, size_t size)
+/* Whether an array has grown; the run fails if not. */
+static bool has_room(struct run *run, bool grown)
 {
-    void **array = items;
-    if (n < *capacity) return true;
-    size_t larger = *capacity ? 2 * *capacity : 64;
-    void *grown = realloc(*array, larger * size);
     if (!grown) run->status = error_memory("prediction");
-    if (!grown) return false;
-    *array = grown;
-    *capacity = larger;
-    return true;
+    return grown;
 }
 
 static void add_command(struct run *run, uint32_t device, struct command command)
 {
     struct process *process = &run->processes[run->process_of[device]];
-    if (grow(run, &process->commands, process->n_commands, &process->capacity, sizeof command))
+    if (has_room(run, ARRAY_RESERVE(process->commands, process->capacity, process->n_commands + 1)))
         process->commands[process->n_commands++] = command;
 }
 
@@ -100,7 +94,7 @@ static void hand_over(struct run *run, uint32_t from, const struct command *comm
     share->n_messages++;
     share->bytes += bytes;
     share->messages += seconds;
-    if (grow(run, &run->handed, run->n_handed, &run->capacity, sizeof *run->handed))
+    if (has_room(run, ARRAY_RESERVE(run->handed, run->capacity, run->n_handed + 1)))
         run->handed[run->n_handed++] =
             (struct handed){from, run->process_of[command->other], clock + seconds};
 }

@@ -6,9 +6,10 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/array.h"
 #include "common/sized.h"
 #include "devices/cluster.h"
-#include "devices/pace.h"
+#include "devices/measure.h"
 #include "kv/cache.h"
 #include "plan/steps.h"
 
@@ -51,8 +52,8 @@ static int schedule_batch(const struct engine_plan *plan, uint32_t n, uint64_t p
     return plan_schedule(plan, &key, schedule);
 }
 
-/* Adds the product of a node to those of its type, as often as a token goes through such matrices, while these are fewer
- * bytes than tell the pace. *bytes: of all so far. */
+/* Adds the product of a node to those of its type, as often as a token goes through such matrices, while
+ * these are fewer bytes than tell the pace. *bytes: of all so far. */
 static int add_product(struct trial_chain *token, const struct node *node, uint64_t *bytes)
 {
     const struct engine_op_matmul *args = &node->args.matmul;
@@ -62,11 +63,8 @@ static int add_product(struct trial_chain *token, const struct node *node, uint6
     const struct trial_matrix matrix = {args->weight->ne[0], args->weight->ne[1], args->gate != NULL};
     const uint64_t times = args->experts ? args->experts->ne[0] : args->weight->ne[2];
     for (uint64_t i = 0; i < times && *bytes < PACE_BYTES; i++) {
-        struct trial_matrix *grown =
-            realloc((void *)token->matrices, (token->n + 1) * sizeof(*token->matrices));
-        if (!grown) return error_memory("prediction");
-        grown[token->n++] = matrix;
-        token->matrices = grown;
+        if (!ARRAY_GROW(token->matrices, token->n)) return error_memory("prediction");
+        token->matrices[token->n++] = matrix;
         *bytes += trial_bytes(token->type, &matrix);
     }
     return ENGINE_OK;
@@ -87,7 +85,7 @@ static int measure(struct engine_plan *plan)
             status = add_product(&tokens[t], &schedule->graph->nodes[i], &bytes);
     }
     if (!status) status = devices_measure_pace(&plan->set, tokens, n);
-    for (size_t t = 0; t < n; t++) free((void *)tokens[t].matrices);
+    for (size_t t = 0; t < n; t++) free(tokens[t].matrices);
     schedule_destroy(schedule);
     return status;
 }

@@ -16,7 +16,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "plugins/load.h"
+#include "plugins/host.h"
 
 #define MAX_SEGMENTS 256
 #define MAX_DYNAMIC  4096 /* entries of the dynamic section */

@@ -16,9 +16,11 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "common/array.h"
+#include "common/assert.h"
+#include "common/lock.h"
 #include "common/own-folder.h"
 #include "common/printable.h"
-#include "plugins/load.h"
 
 #define NAME_SIZE 32
 
@@ -27,7 +29,7 @@ struct library {
     char plugin[NAME_SIZE];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
+static pthread_mutex_t lock = LOCK_INITIALIZER; /* protects everything below */
 static bool begun;
 static const struct config *settings;
 static struct library *libraries; /* [n_libraries] */
@@ -62,9 +64,7 @@ int host_name(const void *address, const char *plugin)
     const void *base = library_base(address);
     int status = ENGINE_OK;
     pthread_mutex_lock(&lock);
-    struct library *larger = realloc(libraries, (n_libraries + 1) * sizeof *larger);
-    if (larger) {
-        libraries = larger;
+    if (ARRAY_GROW(libraries, n_libraries)) {
         libraries[n_libraries].base = base;
         snprintf(libraries[n_libraries++].plugin, NAME_SIZE, "%s", plugin);
     } else {
@@ -146,13 +146,14 @@ static const char *host_setting(const char *plugin, const char *key)
     return settings && plugin && plugin[0] && key ? config_get(settings, plugin, key) : NULL;
 }
 
-/* The folder, or NULL after a line in the log. Its contents will be run (compiled kernels), so only its owner may be
- * able to add anything. */
+/* The folder, or NULL after a line in the log. Its contents will be run (compiled kernels), so only its owner
+ * may be able to add anything. */
 static char *find_cache(void)
 {
     char *path = folders_user("XDG_CACHE_HOME", ".cache");
     char *real = NULL;
     struct stat info;
+    ENGINE_ASSERT(lock_is_mine(&lock));
     if (!path) return NULL;
     if (!own_folder_make(path) || stat(path, &info) != 0) {
         /* Nothing is lost but time: HOME may be another user's, or none. */

@@ -1,6 +1,4 @@
-/* load.c: see load.h. */
-#include "plugins/load.h"
-
+/* load.c: see host.h. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -163,8 +161,8 @@ static int check_description(const struct engine_plugin *plugin)
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
-/* dlerror's message, without the path that it usually begins with. `problem`: errno, which the loader leaves where
- * memory ran out; its message may not say so. */
+/* dlerror's message, without the path that it usually begins with. `problem`: errno, which the loader leaves
+ * where memory ran out; its message may not say so. */
 static int fail_dl(const char *path, int problem)
 {
     const char *words = dlerror();
@@ -188,7 +186,8 @@ static int describe(void *library, const struct engine_host *host, const struct 
     error_clear();
     const struct engine_plugin *plugin = entry(host);
     if (!plugin) {
-        /* Some drivers say that they have no memory where they have no device: that is a plugin's own affair. */
+        /* Some drivers say that they have no memory where they have no device: that is a plugin's own
+         * affair. */
         bool known = host_failure() && host_failure() != ENGINE_ERROR_MEMORY;
         if (error_message()[0]) return known ? host_failure() : ENGINE_ERROR;
         return error_raise(ENGINE_ERROR, "it cannot work here, for a reason that it does not give");

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "common/array.h"
 #include "plugins/host.h"
-#include "plugins/load.h"
 
 struct plugins {
     struct plugin *items; /* [count], in the order found */
@@ -70,14 +70,12 @@ static int refuse(struct plugin *plugin, enum engine_log_level level)
 /* Room for one more, zeroed. */
 static struct plugin *add(struct plugins *plugins)
 {
-    struct plugin *items = realloc(plugins->items, (plugins->count + 1) * sizeof *items);
-    if (!items) {
+    if (!ARRAY_GROW(plugins->items, plugins->count)) {
         error_memory("list of plugins");
         return NULL;
     }
-    plugins->items = items;
-    memset(&items[plugins->count], 0, sizeof *items);
-    return &items[plugins->count++];
+    plugins->items[plugins->count] = (struct plugin){0};
+    return &plugins->items[plugins->count++];
 }
 
 /* ---- Files and folders --------------------------------------------------------------------------------- */
@@ -108,8 +106,8 @@ static int load(const struct plugins *plugins, struct plugin *plugin, const char
     return host_name(plugin->info, plugin->name);
 }
 
-/* Looks at one entry of a folder, which may be no file at all. The list names the folder as it was found; what
- * is opened is in `real_folder`, which nobody can exchange. */
+/* Looks at one entry of a folder, which may be no file at all. The list names the folder as it was found;
+ * what is opened is in `real_folder`, which nobody can exchange. */
 static int take_file(struct plugins *plugins, const char *folder, const char *real_folder, const char *file)
 {
     struct stat info;
@@ -300,4 +298,59 @@ const struct plugin *plugins_find_tokenizer(const struct plugins *plugins, const
         }
     }
     return NULL;
+}
+
+/* ---- Mistakes in plugins' sections of engine.conf, reported with file and line ------------------------- */
+
+static bool is_plugin(const struct plugins *plugins, const char *name)
+{
+    for (size_t i = 0; i < plugins_count(plugins); i++) {
+        const struct plugin *plugin = plugins_at(plugins, i);
+        if (plugin->name && strcmp(plugin->name, name) == 0) return true;
+    }
+    return false;
+}
+
+void settings_report_sections(const struct plugins *plugins, const struct config *config)
+{
+    const char *before = "";
+    for (size_t i = 0; i < config_count(config); i++) {
+        const struct config_entry *entry = config_at(config, i);
+        bool again = strcmp(entry->section, before) == 0;
+        before = entry->section;
+        if (entry->section[0] && !again && !is_plugin(plugins, entry->section))
+            log_line(ENGINE_LOG_WARNING, "%s:%u: [%s]: no plugin has this name (`engine plugins` lists them)",
+                     entry->path, entry->line, entry->section);
+    }
+}
+
+void settings_report_unread(const struct config *config, const char *plugin)
+{
+    for (size_t i = 0; i < config_count(config); i++) {
+        const struct config_entry *entry = config_at(config, i);
+        if (strcmp(entry->section, plugin) == 0 && !config_was_read(config, i))
+            log_line(ENGINE_LOG_WARNING,
+                     "%s:%u: [%s] %s: the plugin did not read this setting; is it misspelt?", entry->path,
+                     entry->line, plugin, entry->key);
+    }
+}
+
+void settings_report_early(const struct plugins *plugins, const struct config *config)
+{
+    for (size_t i = 0; i < plugins_count(plugins); i++) {
+        const struct plugin *plugin = plugins_at(plugins, i);
+        if (!plugin->refused && plugin->has_read_settings) settings_report_unread(config, plugin->name);
+    }
+}
+
+int settings_locate(const struct config *config, const char *plugin, int status)
+{
+    char text[512];
+    for (size_t i = 0; i < config_count(config); i++) {
+        const struct config_entry *entry = config_at(config, i);
+        if (strcmp(entry->section, plugin) != 0 || !entry->value[0]) continue;
+        snprintf(text, sizeof text, "%s = %s", entry->key, entry->value);
+        if (strstr(error_message(), text)) return error_wrap(status, "%s:%u", entry->path, entry->line);
+    }
+    return status;
 }

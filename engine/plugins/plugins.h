@@ -25,9 +25,9 @@ struct plugins;
 /* Loads all plugins from these folders: `dirs` (terminated by NULL, or NULL), ENGINE_PLUGIN_PATH (separated
  * by colons), the setting plugin_dirs, and the folder of the build tree or installation. Files `*.so` are
  * tried in order of their names. The first plugin of a name wins; later ones are refused. Each refusal is
- * logged as one warning; as information if the plugin finds no driver. A folder that is missing, or that others may write to, is refused like a plugin, but
- * a missing folder of `dirs` is an error. Call host_begin (host.h) before, and plugins_close before
- * host_end. */
+ * logged as one warning; as information if the plugin finds no driver. A folder that is missing, or that
+ * others may write to, is refused like a plugin, but a missing folder of `dirs` is an error. Call host_begin
+ * (host.h) before, and plugins_close before host_end. */
 int plugins_open(const char *const *dirs, const struct config *config, struct plugins **plugins);
 void plugins_close(struct plugins *plugins);
 
@@ -39,7 +39,7 @@ const struct plugin *plugins_at(const struct plugins *plugins, size_t index);
 const struct plugin *plugins_find_backend(const struct plugins *plugins, const char *name);
 const struct plugin *plugins_find_tokenizer(const struct plugins *plugins, const char *model);
 
-/* settings.c: warn about sections that belong to no plugin, and about settings that a plugin has not read:
+/* Warn about sections of engine.conf that belong to no plugin, and about settings that a plugin has not read:
  * those of plugins that read settings in their entry call, and of one plugin, whose device is open. */
 void settings_report_sections(const struct plugins *plugins, const struct config *config);
 void settings_report_early(const struct plugins *plugins, const struct config *config);

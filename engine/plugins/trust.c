@@ -5,9 +5,9 @@
  *
  * What is checked must still be there when the loader opens it, by its path. So nobody else may be able to
  * exchange a folder or a symbolic link anywhere on the way: each must belong to the user or to root, and only
- * they may write to the folders, unless the sticky bit keeps others from replacing what is there. By induction
- * from the root on, the path then leads to the same file for as long as the user and root leave it alone.
- * Folders above libengine itself are left out: whoever can exchange those can exchange the engine. */
+ * they may write to the folders, unless the sticky bit keeps others from replacing what is there. By
+ * induction from the root on, the path then leads to the same file for as long as the user and root leave it
+ * alone. Folders above libengine itself are left out: whoever can exchange those can exchange the engine. */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 #include "base/folders.h"
-#include "plugins/load.h"
+#include "plugins/host.h"
 
 #define MOST_LINKS 40
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "devices/cluster.h"
-#include "devices/pace.h"
+#include "devices/measure.h"
 #include "tokenizers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
