@@ -25,7 +25,7 @@ static void handled(sigset_t *set)
     sigaddset(set, SIGHUP);
 }
 
-void life_begin(void)
+void signals_block(void)
 {
     sigset_t set;
     handled(&set);
@@ -33,7 +33,8 @@ void life_begin(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Tells the service manager, if it started this process (sd_notify(3)): a datagram to the socket that NOTIFY_SOCKET names. */
+/* Tells the service manager, if it started this process (sd_notify(3)): a datagram to the socket that
+ * NOTIFY_SOCKET names. */
 static void notify(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -78,14 +79,14 @@ static void finish(struct server *server, const sigset_t *set)
     }
 }
 
-void life_end(struct server *server, const char *reason)
+void server_end(struct server *server, const char *reason)
 {
     if (atomic_exchange(&server->is_lost, true)) return;
     server_log("%s; the server ends", reason);
     kill(getpid(), SIGTERM);
 }
 
-void life_run(struct server *server)
+void server_run(struct server *server)
 {
     sigset_t set;
     int signal_number = 0;

@@ -18,19 +18,20 @@
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 
-#define LONGEST_BODY 65536 /* bytes of a body that --log-prompts writes */
+#define MAX_LOGGED_BODY 65536 /* bytes of a body that --log-prompts writes */
 
 static bool as_json, with_prompts;
-static enum engine_log_level most_level = ENGINE_LOG_WARNING; /* of the engine's lines */
+static enum engine_log_level max_level = ENGINE_LOG_WARNING; /* of the engine's lines */
 
 void log_begin(const struct arguments *arguments)
 {
     as_json = arguments->log_format && strcmp(arguments->log_format, "json") == 0;
     with_prompts = arguments->log_prompts;
-    if (arguments->verbose) most_level = ENGINE_LOG_DEBUG;
+    if (arguments->verbose) max_level = ENGINE_LOG_DEBUG;
 }
 
-/* One write for a line, so that lines of several threads don't mix. Nobody waits for a reader who has fallen behind. */
+/* One write for a line, so that lines of several threads don't mix. Nobody waits for a reader who has fallen
+ * behind. */
 static void put(const char *line, size_t length)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -97,7 +98,7 @@ void log_engine(void *user, enum engine_log_level level, const char *line)
     uint64_t hash = hash_bytes(HASH_BASIS, line, strlen(line));
     bool known = false;
     (void)user;
-    if (level > most_level) return;
+    if (level > max_level) return;
     pthread_mutex_lock(&said_lock);
     for (size_t i = 0; i < n_said; i++) known = known || said[i] == hash;
     if (!known && n_said < sizeof said / sizeof *said) said[n_said++] = hash;
@@ -118,8 +119,9 @@ static void log_as_json(const struct exchange *exchange)
         (json_int_t)exchange->n_reused, "generated_tokens", (json_int_t)exchange->n_generated);
     if (line && with_prompts && exchange->body_size > 0)
         json_object_set_new(line, "body",
-                            json_text(exchange->body, exchange->body_size < LONGEST_BODY ? exchange->body_size
-                                                                                         : LONGEST_BODY));
+                            json_text(exchange->body, exchange->body_size < MAX_LOGGED_BODY
+                                                          ? exchange->body_size
+                                                          : MAX_LOGGED_BODY));
     put_json(line);
 }
 
@@ -137,7 +139,8 @@ static void log_as_text(const struct exchange *exchange)
         fprintf(out, " %s %" PRIuFAST64 "+%" PRIuFAST64 " tokens, %" PRIuFAST64 " cached",
                 exchange->model_name, exchange->n_prompt, exchange->n_generated, exchange->n_reused);
     if (with_prompts && exchange->body_size > 0)
-        fprintf(out, " %.*s", (int)(exchange->body_size < LONGEST_BODY ? exchange->body_size : LONGEST_BODY),
+        fprintf(out, " %.*s",
+                (int)(exchange->body_size < MAX_LOGGED_BODY ? exchange->body_size : MAX_LOGGED_BODY),
                 exchange->body);
     if (memory_stream_end(out, &line)) {
         printable_make(line);

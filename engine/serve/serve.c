@@ -47,7 +47,7 @@ int serve(const struct arguments *arguments)
     save_address_space();
     json_memory_begin();
     log_begin(arguments);
-    life_begin();
+    signals_block();
     int status = guesses_check(arguments);
     if (!status) status = sampling_read(arguments, &server.sampling);
     if (!status) status = allow_files(arguments);
@@ -69,7 +69,7 @@ int serve(const struct arguments *arguments)
     if (!status) status = models_start(server.models);
     if (!status) status = http_start(server.http);
     int exit_status = status ? command_fail() : 0;
-    if (!status) life_run(&server);
+    if (!status) server_run(&server);
     if (server.is_lost) exit_status = 1;
     if (status && server.models) models_stop(server.models);
     http_stop(server.http);

@@ -54,40 +54,40 @@ static void check_message(const json_t *message)
     }
 }
 
-static void check_ask(const struct ask *ask)
+static void check_params(const struct params *params)
 {
-    for (size_t i = 0; i < json_array_size(ask->messages); i++)
-        check_message(json_array_get(ask->messages, i));
-    for (size_t i = 0; i < json_array_size(ask->tools); i++)
-        must(is_text(json_object_get(json_object_get(json_array_get(ask->tools, i), "function"), "name")),
+    for (size_t i = 0; i < json_array_size(params->messages); i++)
+        check_message(json_array_get(params->messages, i));
+    for (size_t i = 0; i < json_array_size(params->tools); i++)
+        must(is_text(json_object_get(json_object_get(json_array_get(params->tools, i), "function"), "name")),
              "a tool");
     const char *name;
     json_t *origin;
-    json_object_foreach(ask->origins, name, origin)
+    json_object_foreach(params->origins, name, origin)
         must(is_text(json_object_get(origin, "name")), "an origin");
-    must(ask->messages || ask->n_prompts > 0, "nothing to go on from");
-    must(ask->n >= 1 && ask->n <= ASK_MOST_CHOICES && ask->n_top <= ASK_MOST_TOP, "a number");
-    must(isfinite(ask->options.sampler.temperature), "a temperature");
-    for (size_t i = 0; i < ask->options.n_stop; i++) must(ask->options.stop[i].length > 0, "a stop text");
+    must(params->messages || params->n_prompts > 0, "nothing to go on from");
+    must(params->n >= 1 && params->n <= PARAMS_MAX_CHOICES && params->n_top <= PARAMS_MAX_TOP, "a number");
+    must(isfinite(params->options.sampler.temperature), "a temperature");
+    for (size_t i = 0; i < params->options.n_stop; i++)
+        must(params->options.stop[i].length > 0, "a stop text");
 }
 
-static void check_mistake(const struct mistake *mistake)
+static void check_error(const struct api_error *error)
 {
-    must(mistake->status >= 400 && mistake->message[0] && !strchr(mistake->message, '\n'),
-         "no line that says why");
+    must(error->status >= 400 && error->message[0] && !strchr(error->message, '\n'), "no line that says why");
 }
 
-static void check_shape(const struct served *served, const struct ask *ask, uint32_t format)
+static void check_reply_grammar(const struct served *served, const struct params *params, uint32_t format)
 {
     static const char *const templates[] = {"", "<think>", "[THINK]", "```json"};
-    const struct shape shape = {.model = served->model,
-                                .vocabulary = &served->vocabulary,
-                                .format = ENGINE_REPLY_PLAIN + format % ENGINE_REPLY_GPT_OSS,
-                                .template_text = templates[format / 8 % 4],
-                                .reasoning = format & 64};
+    const struct reply_grammar_input input = {.model = served->model,
+                                              .vocabulary = &served->vocabulary,
+                                              .format = ENGINE_REPLY_PLAIN + format % ENGINE_REPLY_GPT_OSS,
+                                              .template_text = templates[format / 8 % 4],
+                                              .reasoning = format & 64};
     struct engine_grammar *grammar = NULL;
-    struct mistake mistake = {0};
-    if (!shape_make(&shape, ask, &grammar, &mistake)) check_mistake(&mistake);
+    struct api_error error = {0};
+    if (!reply_grammar_create(&input, params, &grammar, &error)) check_error(&error);
     engine_grammar_destroy(grammar);
 }
 
@@ -97,8 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct engine_sampler_options defaults = {.struct_size = sizeof defaults};
     static struct lenient *lenient;
     if (!lenient) must((lenient = lenient_create()) != NULL, "no memory");
-    struct mistake mistake = {.lenient = size > 1 && data[1] & 128 ? lenient : NULL};
-    struct ask ask;
+    struct api_error error = {.lenient = size > 1 && data[1] & 128 ? lenient : NULL};
+    struct params params;
     json_t *made = NULL;
     if (size < 2) return 0;
     json_t *body = json_read((const char *)data + 2, size - 2, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
@@ -106,21 +106,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_decref(body);
         return 0;
     }
-    ask_create(&ask, &defaults);
+    params_create(&params, &defaults);
     bool good = false;
     switch (data[0] % 5) {
-    case 0: good = chat_read(&ask, body, &mistake); break;
-    case 1: good = completions_read(&ask, served, body, &mistake); break;
-    case 2: good = infill_read(&ask, served, body, &mistake); break;
-    case 3: good = responses_read(&ask, body, &made, &mistake); break;
-    default: good = messages_read(&ask, body, &made, &mistake); break;
+    case 0: good = chat_read(&params, body, &error); break;
+    case 1: good = completions_read(&params, served, body, &error); break;
+    case 2: good = infill_read(&params, served, body, &error); break;
+    case 3: good = responses_read(&params, body, &made, &error); break;
+    default: good = messages_read(&params, body, &made, &error); break;
     }
-    must(good == !mistake.status, "a mistake that is none, or none that is one");
-    if (!good) check_mistake(&mistake);
-    if (good) check_ask(&ask);
-    if (good && ask.messages) good = ask_check_tools(&ask, &mistake);
-    if (good && ask.messages) check_shape(served, &ask, data[1]);
-    ask_free(&ask);
+    must(good == !error.status, "a mistake that is none, or none that is one");
+    if (!good) check_error(&error);
+    if (good) check_params(&params);
+    if (good && params.messages) good = params_check_tools(&params, &error);
+    if (good && params.messages) check_reply_grammar(served, &params, data[1]);
+    params_free(&params);
     json_decref(made);
     json_decref(body);
     return 0;

@@ -44,22 +44,22 @@ struct read *asks_read(struct lenient *lenient, enum api api, const char *text)
 {
     static struct read read;
     const struct engine_sampler_options defaults = {.struct_size = sizeof defaults, .temperature = 0.8f};
-    read = (struct read){.body = asks_json(text), .mistake = {.lenient = lenient}};
-    ask_create(&read.ask, &defaults);
+    read = (struct read){.body = asks_json(text), .error = {.lenient = lenient}};
+    params_create(&read.params, &defaults);
     switch (api) {
-    case CHAT: read.good = chat_read(&read.ask, read.body, &read.mistake); break;
-    case COMPLETIONS: read.good = completions_read(&read.ask, &asks_served, read.body, &read.mistake); break;
-    case INFILL: read.good = infill_read(&read.ask, &asks_served, read.body, &read.mistake); break;
-    case RESPONSES: read.good = responses_read(&read.ask, read.body, &read.made, &read.mistake); break;
-    case MESSAGES: read.good = messages_read(&read.ask, read.body, &read.made, &read.mistake); break;
+    case CHAT: read.good = chat_read(&read.params, read.body, &read.error); break;
+    case COMPLETIONS: read.good = completions_read(&read.params, &asks_served, read.body, &read.error); break;
+    case INFILL: read.good = infill_read(&read.params, &asks_served, read.body, &read.error); break;
+    case RESPONSES: read.good = responses_read(&read.params, read.body, &read.made, &read.error); break;
+    case MESSAGES: read.good = messages_read(&read.params, read.body, &read.made, &read.error); break;
     }
-    cr_assert_eq(read.good, read.mistake.status == 0, "%s: %s", text, read.mistake.message);
+    cr_assert_eq(read.good, read.error.status == 0, "%s: %s", text, read.error.message);
     return &read;
 }
 
 void asks_done(struct read *read)
 {
-    ask_free(&read->ask);
+    params_free(&read->params);
     json_decref(read->made);
     json_decref(read->body);
 }
@@ -69,9 +69,9 @@ void asks_are_refused(struct lenient *lenient, enum api api, const char *text, c
 {
     struct read *read = asks_read(lenient, api, text);
     cr_expect(!read->good, "%s", text);
-    cr_expect_eq(read->mistake.status, 400, "%s: %s", text, read->mistake.message);
-    cr_expect_str_eq(read->mistake.param, param, "%s: %s", text, read->mistake.message);
-    cr_expect(strstr(read->mistake.message, words), "%s: %s", text, read->mistake.message);
-    cr_expect(!strchr(read->mistake.message, '\n'), "%s", text);
+    cr_expect_eq(read->error.status, 400, "%s: %s", text, read->error.message);
+    cr_expect_str_eq(read->error.param, param, "%s: %s", text, read->error.message);
+    cr_expect(strstr(read->error.message, words), "%s: %s", text, read->error.message);
+    cr_expect(!strchr(read->error.message, '\n'), "%s", text);
     asks_done(read);
 }

@@ -9,8 +9,8 @@
 enum api { CHAT, COMPLETIONS, INFILL, RESPONSES, MESSAGES };
 
 struct read {
-    struct ask ask;
-    struct mistake mistake;
+    struct params params;
+    struct api_error error;
     json_t *body, *made;
     bool good;
 };

@@ -147,9 +147,9 @@ static void expect_messages(enum api api, const char *body, const char *messages
 {
     struct read *read = asks_read(NULL, api, body);
     json_t *expected = asks_json(messages);
-    char *got = json_dumps(read->ask.messages, JSON_COMPACT);
-    cr_assert(read->good, "%s: %s", body, read->mistake.message);
-    cr_assert(json_equal(read->ask.messages, expected), "%s", got);
+    char *got = json_dumps(read->params.messages, JSON_COMPACT);
+    cr_assert(read->good, "%s: %s", body, read->error.message);
+    cr_assert(json_equal(read->params.messages, expected), "%s", got);
     free(got);
     json_decref(expected);
     asks_done(read);
@@ -217,8 +217,8 @@ Test(asks, output_config)
         char body[256];
         snprintf(body, sizeof body, "{" HI ", %s}", cases[i].fields);
         struct read *read = asks_read(NULL, MESSAGES, body);
-        const char *effort = json_string_value(json_object_get(read->ask.variables, "reasoning_effort"));
-        cr_expect(read->good, "%s: %s", body, read->mistake.message);
+        const char *effort = json_string_value(json_object_get(read->params.variables, "reasoning_effort"));
+        cr_expect(read->good, "%s: %s", body, read->error.message);
         cr_expect(effort ? cases[i].effort && !strcmp(effort, cases[i].effort) : !cases[i].effort, "%s: %s",
                   body, effort ? effort : "none");
         asks_done(read);
@@ -226,9 +226,9 @@ Test(asks, output_config)
     struct read *read = asks_read(NULL, MESSAGES,
                                   "{" HI ", 'output_config': {'format': {'type': 'json_schema', "
                                   "'schema': {'type': 'object'}}}}");
-    cr_assert(read->good, "%s", read->mistake.message);
-    cr_assert_eq(read->ask.options.constraint.kind, ENGINE_GRAMMAR_JSON_SCHEMA);
-    cr_assert_str_eq(read->ask.constrained_by, "output_config.format");
+    cr_assert(read->good, "%s", read->error.message);
+    cr_assert_eq(read->params.options.constraint.kind, ENGINE_GRAMMAR_JSON_SCHEMA);
+    cr_assert_str_eq(read->params.constrained_by, "output_config.format");
     asks_done(read);
 }
 
@@ -241,50 +241,50 @@ Test(asks, options)
         "{'include_usage': true}, 'logprobs': true, 'top_logprobs': 2, 'user': 'me', "
         "'parallel_tool_calls': false, 'tools': [{'type': 'function', 'function': {'name': "
         "'f'}}], 'logit_bias': {'5': -100}, 'store': false, 'metadata': {'a': 'b'}}");
-    const struct ask *ask = &read->ask;
-    cr_assert(read->good, "%s", read->mistake.message);
-    cr_assert_float_eq(ask->options.sampler.temperature, 0.5, 1e-9);
-    cr_assert_eq(ask->options.sampler.top_k, 7);
-    cr_assert_eq(ask->options.sampler.seed, UINT64_MAX);
-    cr_assert_eq(ask->options.n_stop, 2);
-    cr_assert_eq(ask->options.max_tokens, 12);
-    cr_assert_eq(ask->options.sampler.n_logit_bias, 1);
-    cr_assert(ask->n == 3 && ask->stream && ask->include_usage && ask->logprobs && ask->n_top == 2 &&
-              ask->one_call);
+    const struct params *params = &read->params;
+    cr_assert(read->good, "%s", read->error.message);
+    cr_assert_float_eq(params->options.sampler.temperature, 0.5, 1e-9);
+    cr_assert_eq(params->options.sampler.top_k, 7);
+    cr_assert_eq(params->options.sampler.seed, UINT64_MAX);
+    cr_assert_eq(params->options.n_stop, 2);
+    cr_assert_eq(params->options.max_tokens, 12);
+    cr_assert_eq(params->options.sampler.n_logit_bias, 1);
+    cr_assert(params->n == 3 && params->stream && params->include_usage && params->logprobs &&
+              params->n_top == 2 && params->one_call);
     asks_done(read);
 
     /* Without "strict", unknown keywords are JSON schema's annotations. */
     read = asks_read(NULL, CHAT,
                      "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': "
                      "{'mood': 'good'}}}}");
-    cr_assert(read->good, "%s", read->mistake.message);
+    cr_assert(read->good, "%s", read->error.message);
     asks_done(read);
     read = asks_read(NULL, CHAT,
                      "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'strict': true, "
                      "'schema': {'$defs': {'required': {'type': 'string', 'x-mood': 1}}, 'properties': "
                      "{'typ': {'$ref': '#/$defs/required'}}}}}}");
-    cr_assert(read->good, "%s", read->mistake.message);
+    cr_assert(read->good, "%s", read->error.message);
     asks_done(read);
 
     read = asks_read(NULL, COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
-    cr_assert(read->good && read->ask.no_tokens && read->ask.echo && read->ask.n_prompts == 2);
-    cr_assert_eq(read->ask.prompts[0].tokens.count, 2); /* with the token that begins texts */
-    cr_assert_str_eq(read->ask.prompts[1].text, "The cat sat");
+    cr_assert(read->good && read->params.no_tokens && read->params.echo && read->params.n_prompts == 2);
+    cr_assert_eq(read->params.prompts[0].tokens.count, 2); /* with the token that begins texts */
+    cr_assert_str_eq(read->params.prompts[1].text, "The cat sat");
     asks_done(read);
 
     read = asks_read(NULL, COMPLETIONS, "{'prompt': [[5, 6], [7]]}");
-    cr_assert(read->good && read->ask.n_prompts == 2 && read->ask.prompts[0].tokens.ids[1] == 6);
-    cr_assert_eq(read->ask.options.max_tokens, 16);
+    cr_assert(read->good && read->params.n_prompts == 2 && read->params.prompts[0].tokens.ids[1] == 6);
+    cr_assert_eq(read->params.options.max_tokens, 16);
     asks_done(read);
 
     read = asks_read(NULL, MESSAGES,
                      "{" HI ", 'max_tokens': 5, 'stop_sequences': ['x'], 'tools': [{'name': 'f', "
                      "'input_schema': {'type': 'object'}}], 'tool_choice': {'type': 'tool', "
                      "'name': 'f', 'disable_parallel_tool_use': true}}");
-    cr_assert(read->good && read->ask.tool_choice == TOOL_CHOICE_NAMED && read->ask.one_call, "%s",
-              read->mistake.message);
-    cr_assert_str_eq(read->ask.tool, "f");
-    cr_assert(ask_check_tools(&read->ask, &read->mistake));
+    cr_assert(read->good && read->params.tool_choice == TOOL_CHOICE_NAMED && read->params.one_call, "%s",
+              read->error.message);
+    cr_assert_str_eq(read->params.tool, "f");
+    cr_assert(params_check_tools(&read->params, &read->error));
     asks_done(read);
 }
 
@@ -306,9 +306,9 @@ Test(asks, many_calls)
     json_t *body = json_pack("{s:o}", "messages", messages);
     char *text = json_dumps(body, 0);
     struct read *read = asks_read(NULL, CHAT, text);
-    cr_assert(read->good, "%s", read->mistake.message);
+    cr_assert(read->good, "%s", read->error.message);
     for (size_t i = 1; i <= N; i += 997)
-        cr_assert_str_eq(json_string_value(json_object_get(json_array_get(read->ask.messages, i), "name")),
+        cr_assert_str_eq(json_string_value(json_object_get(json_array_get(read->params.messages, i), "name")),
                          (i - 1) % 2 ? "odd" : "even");
     asks_done(read);
     free(text);
@@ -324,19 +324,19 @@ Test(asks, fields)
                                               {"logit_bias: there is no token 9", "logit_bias"},
                                               {"the queue is full", NULL},
                                               {"", NULL}};
-    struct mistake mistake = {0};
+    struct api_error error = {0};
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
-        const char *field = ask_field_of(messages[i][0]);
+        const char *field = params_field_of(messages[i][0]);
         cr_assert(messages[i][1] ? field && !strcmp(field, messages[i][1]) : !field, "%s: %s", messages[i][0],
                   field ? field : "none");
     }
     /* Clients see no folders. */
-    mistake_in(&mistake, NULL, "/srv/a/b.jinja, line 3: no /srv/a/b.jinja");
-    mistake_hide(&mistake, "/srv/a/b.jinja");
-    cr_assert_str_eq(mistake.message, "b.jinja, line 3: no b.jinja");
-    mistake_hide(&mistake, "the model's template");
-    mistake_hide(&mistake, NULL);
-    cr_assert_str_eq(mistake.message, "b.jinja, line 3: no b.jinja");
+    api_error_in(&error, NULL, "/srv/a/b.jinja, line 3: no /srv/a/b.jinja");
+    api_error_hide(&error, "/srv/a/b.jinja");
+    cr_assert_str_eq(error.message, "b.jinja, line 3: no b.jinja");
+    api_error_hide(&error, "the model's template");
+    api_error_hide(&error, NULL);
+    cr_assert_str_eq(error.message, "b.jinja, line 3: no b.jinja");
 }
 
 /* ---- Shapes ---- */
@@ -515,15 +515,15 @@ Test(asks, shapes)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct read *read = asks_read(NULL, CHAT, shapes[i].body);
-        struct shape shape = {.model = asks_served.model,
-                              .vocabulary = &asks_served.vocabulary,
-                              .format = shapes[i].format,
-                              .template_text = shapes[i].template_text,
-                              .reasoning = shapes[i].reasoning};
+        struct reply_grammar_input input = {.model = asks_served.model,
+                                            .vocabulary = &asks_served.vocabulary,
+                                            .format = shapes[i].format,
+                                            .template_text = shapes[i].template_text,
+                                            .reasoning = shapes[i].reasoning};
         struct engine_grammar *grammar;
-        cr_assert(read->good && ask_check_tools(&read->ask, &read->mistake), "%s", read->mistake.message);
-        cr_assert(shape_make(&shape, &read->ask, &grammar, &read->mistake), "%zu: %s", i,
-                  read->mistake.message);
+        cr_assert(read->good && params_check_tools(&read->params, &read->error), "%s", read->error.message);
+        cr_assert(reply_grammar_create(&input, &read->params, &grammar, &read->error), "%zu: %s", i,
+                  read->error.message);
         cr_assert(grammar);
         for (size_t n = 0; n < 3 && shapes[i].fits[n]; n++)
             cr_expect(follows(grammar, shapes[i].fits[n]), "%zu: %s", i, shapes[i].fits[n]);
@@ -548,14 +548,14 @@ Test(asks, shapes_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct read *read = asks_read(NULL, CHAT, cases[i].body);
-        struct shape shape = {.model = asks_served.model,
-                              .vocabulary = &asks_served.vocabulary,
-                              .format = ENGINE_REPLY_LLAMA3,
-                              .template_text = "<|python_tag|>"};
+        struct reply_grammar_input input = {.model = asks_served.model,
+                                            .vocabulary = &asks_served.vocabulary,
+                                            .format = ENGINE_REPLY_LLAMA3,
+                                            .template_text = "<|python_tag|>"};
         struct engine_grammar *grammar;
-        cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake), "%s", cases[i].body);
-        cr_assert_eq(read->mistake.status, 400);
-        cr_assert_str_eq(read->mistake.param, cases[i].param);
+        cr_assert(!reply_grammar_create(&input, &read->params, &grammar, &read->error), "%s", cases[i].body);
+        cr_assert_eq(read->error.status, 400);
+        cr_assert_str_eq(read->error.param, cases[i].param);
         asks_done(read);
     }
     /* Compiling one of several megabytes would hold up a thread of HTTP for minutes. */
@@ -565,26 +565,26 @@ Test(asks, shapes_refused)
     for (int i = 0; i < VALUES; i++) at += sprintf(at, i > 0 ? "','%07d" : "%07d", i);
     sprintf(at, "']}}");
     struct read *read = asks_read(NULL, CHAT, large);
-    struct shape shape = {
+    struct reply_grammar_input input = {
         .model = asks_served.model, .vocabulary = &asks_served.vocabulary, .template_text = ""};
     struct engine_grammar *grammar;
-    cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake));
-    cr_assert_str_eq(read->mistake.param, "json_schema");
-    cr_assert(strstr(read->mistake.message, "bytes"), "%s", read->mistake.message);
+    cr_assert(!reply_grammar_create(&input, &read->params, &grammar, &read->error));
+    cr_assert_str_eq(read->error.param, "json_schema");
+    cr_assert(strstr(read->error.message, "bytes"), "%s", read->error.message);
     asks_done(read);
     free(large);
     read = asks_read(NULL, COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
-    cr_assert(shape_constrain(&shape, &read->ask, &grammar, &read->mistake) && grammar);
+    cr_assert(reply_grammar_constrain(&input, &read->params, &grammar, &read->error) && grammar);
     engine_grammar_destroy(grammar);
-    read->ask.options.constraint.size = 1 << 20; /* refused before it is read */
-    cr_assert(!shape_constrain(&shape, &read->ask, &grammar, &read->mistake));
-    cr_assert_str_eq(read->mistake.param, "json_schema");
+    read->params.options.constraint.size = 1 << 20; /* refused before it is read */
+    cr_assert(!reply_grammar_constrain(&input, &read->params, &grammar, &read->error));
+    cr_assert_str_eq(read->error.param, "json_schema");
     asks_done(read);
     read = asks_read(NULL, CHAT, "{" HI ", " TOOLS "}");
-    shape = (struct shape){.model = asks_served.model,
-                           .vocabulary = &asks_served.vocabulary,
-                           .format = ENGINE_REPLY_HERMES,
-                           .template_text = "<tool_call>"};
-    cr_assert(shape_make(&shape, &read->ask, &grammar, &read->mistake) && !grammar);
+    input = (struct reply_grammar_input){.model = asks_served.model,
+                                         .vocabulary = &asks_served.vocabulary,
+                                         .format = ENGINE_REPLY_HERMES,
+                                         .template_text = "<tool_call>"};
+    cr_assert(reply_grammar_create(&input, &read->params, &grammar, &read->error) && !grammar);
     asks_done(read);
 }

@@ -147,7 +147,7 @@ Test(lenient, unknown_fields_are_ignored_and_noted)
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         lenient->n_names = 0;
         struct read *read = asks_read(lenient, accepted[i].api, accepted[i].body);
-        cr_expect(read->good, "%s: %s", accepted[i].body, read->mistake.message);
+        cr_expect(read->good, "%s: %s", accepted[i].body, read->error.message);
         if (accepted[i].name) cr_expect(has_name(accepted[i].name), "%s", accepted[i].body);
         cr_expect_eq(lenient->n_names, accepted[i].name ? 1 : 0, "%s: %s", accepted[i].body,
                      lenient->names[0]);
@@ -157,7 +157,7 @@ Test(lenient, unknown_fields_are_ignored_and_noted)
         asks_read(lenient, CHAT,
                   "{" HI ", 'tools': [{'type': 'function', 'x': 1, 'function': {'name': 'f', 'y': 1}}]}");
     json_t *plain = asks_json("[{'type': 'function', 'function': {'name': 'f'}}]");
-    cr_assert(json_equal(read->ask.tools, plain), "the model sees unknown fields");
+    cr_assert(json_equal(read->params.tools, plain), "the model sees unknown fields");
     json_decref(plain);
     asks_done(read);
 }
@@ -239,22 +239,22 @@ Test(lenient, other_names)
 {
     struct read *read = asks_read(
         lenient, CHAT, "{" HI ", 'repetition_penalty': 1.5, 'n_probs': 3.0, 'max_tokens': 3.0, 'seed': 7.0}");
-    cr_assert(read->good, "%s", read->mistake.message);
-    cr_assert_eq(read->ask.options.sampler.penalty_repeat, 1.5f);
-    cr_assert(read->ask.logprobs && read->ask.n_top == 3 && read->ask.options.max_tokens == 3);
-    cr_assert_eq(read->ask.options.sampler.seed, 7);
+    cr_assert(read->good, "%s", read->error.message);
+    cr_assert_eq(read->params.options.sampler.penalty_repeat, 1.5f);
+    cr_assert(read->params.logprobs && read->params.n_top == 3 && read->params.options.max_tokens == 3);
+    cr_assert_eq(read->params.options.sampler.seed, 7);
     asks_done(read);
     read =
         asks_read(lenient, CHAT, "{" HI ", 'repetition_penalty': 1.5, 'repeat_penalty': 1.5, 'n_probs': 0}");
-    cr_assert(read->good && !read->ask.logprobs);
+    cr_assert(read->good && !read->params.logprobs);
     asks_done(read);
     static const char *const off[] = {"{" HI ", 'think': false}", "{" HI ", 'enable_thinking': false}",
                                       "{" HI ", 'thinking': {'type': 'disabled'}}",
                                       "{" HI ", 'chat_template_kwargs': {'enable_thinking': false}}"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
         read = asks_read(lenient, CHAT, off[i]);
-        cr_assert(read->good && json_is_false(json_object_get(read->ask.variables, "enable_thinking")), "%s",
-                  off[i]);
+        cr_assert(read->good && json_is_false(json_object_get(read->params.variables, "enable_thinking")),
+                  "%s", off[i]);
         asks_done(read);
     }
     static const char *const high[] = {"{" HI ", 'think': 'high'}",
@@ -262,7 +262,7 @@ Test(lenient, other_names)
                                        "{" HI ", 'think': 'low', 'reasoning_effort': 'high'}"};
     for (size_t i = 0; i < sizeof high / sizeof *high; i++) {
         read = asks_read(lenient, CHAT, high[i]);
-        const char *effort = json_string_value(json_object_get(read->ask.variables, "reasoning_effort"));
+        const char *effort = json_string_value(json_object_get(read->params.variables, "reasoning_effort"));
         cr_assert(read->good && effort && strcmp(effort, "high") == 0, "%s", high[i]);
         asks_done(read);
     }
@@ -272,11 +272,11 @@ Test(lenient, other_names)
 Test(lenient, names_are_counted_and_cut)
 {
     char body[2048];
-    for (int i = 0; i < LENIENT_MOST_NAMES + 50; i++) {
+    for (int i = 0; i < LENIENT_MAX_NAMES + 50; i++) {
         snprintf(body, sizeof body, "{" HI ", 'x%d': 1, '%0*d': 1}", i, 1000, 0);
         asks_done(asks_read(lenient, CHAT, body));
     }
-    cr_assert_eq(lenient->n_names, LENIENT_MOST_NAMES);
+    cr_assert_eq(lenient->n_names, LENIENT_MAX_NAMES);
     cr_assert(has_name("x0"));
     for (size_t i = 0; i < lenient->n_names; i++) cr_assert(strlen(lenient->names[i]) < LENIENT_NAME_SIZE);
     cr_assert(!lenient_say(lenient, "x0", "again"));

@@ -1,6 +1,7 @@
-/* attention.c: POST /attention: what the tokens of a conversation look at, as the page or the JSON of `engine attention`.
- * The model's queue hands out no attention weights, so this has a context of its own while it computes: the model is loaded
- * a second time. Therefore one request at a time, and not for large models (models/load.c). */
+/* attention.c: POST /attention: what the tokens of a conversation look at, as the page or the JSON of `engine
+ * attention`. The model's queue hands out no attention weights, so this has a context of its own while it
+ * computes: the model is loaded a second time. Therefore one request at a time, and not for large models
+ * (models/load.c). */
 #include "commands/attention.h"
 
 #include <stdatomic.h>
@@ -24,7 +25,7 @@ struct look {
     bool as_json;
     size_t token; /* as_json: whose weights */
     atomic_bool gone;
-    struct mistake mistake;
+    struct api_error error;
 };
 
 /* ---- Reading ---- */
@@ -36,11 +37,11 @@ static bool read_own(struct look *look, const json_t *body, const json_t **token
     const char *name = format && !json_is_null(format) ? json_string_value(format) : "html";
     look->as_json = name && strcmp(name, "json") == 0;
     if (!name || (!look->as_json && strcmp(name, "html") != 0))
-        return mistake_in(&look->mistake, "format", "\"format\" should be html or json");
+        return api_error_in(&look->error, "format", "\"format\" should be html or json");
     *token = json_object_get(body, "token");
     if (*token && !json_is_null(*token) && (!look->as_json || !json_is_integer(*token)))
-        return mistake_in(&look->mistake, "token",
-                          "\"token\" should be the number of a token, and goes with \"format\": \"json\"");
+        return api_error_in(&look->error, "token",
+                            "\"token\" should be the number of a token, and goes with \"format\": \"json\"");
     return true;
 }
 
@@ -50,8 +51,8 @@ static bool check_token(struct look *look, const json_t *token)
     if (!token || json_is_null(token)) return true;
     json_int_t number = json_integer_value(token);
     if (number < 0 || (uint64_t)number >= look->tokens.count)
-        return mistake_in(&look->mistake, "token", "\"token\" should be from 0 to %zu",
-                          look->tokens.count - 1);
+        return api_error_in(&look->error, "token", "\"token\" should be from 0 to %zu",
+                            look->tokens.count - 1);
     look->token = (size_t)number;
     return true;
 }
@@ -59,10 +60,10 @@ static bool check_token(struct look *look, const json_t *token)
 static bool check_length(struct look *look)
 {
     uint32_t most = look->served->n_attention;
-    if (look->tokens.count == 0) return mistake_in(&look->mistake, "messages", "the prompt is empty");
+    if (look->tokens.count == 0) return api_error_in(&look->error, "messages", "the prompt is empty");
     if (look->tokens.count <= most) return true;
-    return mistake_with_code(
-        &look->mistake, "context_length_exceeded", "messages",
+    return api_error_with_code(
+        &look->error, "context_length_exceeded", "messages",
         "the conversation has %zu tokens, but attention weights are given for %u at most", look->tokens.count,
         most);
 }
@@ -70,13 +71,13 @@ static bool check_length(struct look *look)
 static bool check_model(struct look *look)
 {
     if (look->served->n_attention == 0)
-        return mistake_with_code(
-            &look->mistake, "model_not_supported", "model",
+        return api_error_with_code(
+            &look->error, "model_not_supported", "model",
             "the server gives no attention weights of the model %.80s: it is an encoder, "
             "has no attention or is too large, or --attention-tokens 0 is set",
             look->served->name);
     if (exchange_adapter(look->exchange) < 0) return true;
-    return mistake_in(&look->mistake, "model", "attention weights are those of the model without an adapter");
+    return api_error_in(&look->error, "model", "attention weights are those of the model without an adapter");
 }
 
 /* The tokens of the conversation, without the beginning of another answer if it ends with one. */
@@ -93,12 +94,13 @@ static void read_request(struct look *look)
         look->exchange = NULL; /* it has been answered */
         return;
     }
-    bool good = check_model(look) && read_own(look, body, &token) && chat_read(&g->ask, rest, &look->mistake);
+    bool good =
+        check_model(look) && read_own(look, body, &token) && chat_read(&g->params, rest, &look->error);
     if (good) {
-        const json_t *last = json_array_get(g->ask.messages, json_array_size(g->ask.messages) - 1);
+        const json_t *last = json_array_get(g->params.messages, json_array_size(g->params.messages) - 1);
         const char *role = json_string_value(json_object_get(last, "role"));
-        g->ask.no_turn = role && strcmp(role, "assistant") == 0;
-        good = conversation_prompt(g, &look->mistake);
+        g->params.no_turn = role && strcmp(role, "assistant") == 0;
+        good = conversation_prompt(g, &look->error);
     }
     if (good) {
         look->tokens = g->tokens;
@@ -142,14 +144,14 @@ static int compute(struct look *look, struct attention_map *map)
 static void fail(struct look *look, int status)
 {
     if (atomic_load(&look->gone)) {
-        mistake_in(&look->mistake, NULL, GONE_MESSAGE);
-        look->mistake.status = GONE_STATUS;
+        api_error_in(&look->error, NULL, GONE_MESSAGE);
+        look->error.status = GONE_STATUS;
     } else if (should_stop(look)) {
-        mistake_in(&look->mistake, NULL, "the server is shutting down");
-        look->mistake.status = 503;
+        api_error_in(&look->error, NULL, "the server is shutting down");
+        look->error.status = 503;
     } else {
-        mistake_in(&look->mistake, NULL, "%s", command_message());
-        look->mistake.status = status == ENGINE_ERROR_UNSUPPORTED ? 400 : 500;
+        api_error_in(&look->error, NULL, "%s", command_message());
+        look->error.status = status == ENGINE_ERROR_UNSUPPORTED ? 400 : 500;
     }
 }
 
@@ -187,9 +189,9 @@ static void look_and_answer(struct look *look)
     /* Before the client has its answer: it may ask again at once. */
     atomic_store(&exchange_server(look->exchange)->is_looking, false);
     if (status)
-        wire_fail(look->exchange, &look->mistake);
+        api_error_answer(look->exchange, &look->error);
     else if (look->as_json)
-        wire_answer(look->exchange, json);
+        exchange_answer_json(look->exchange, json);
     else
         exchange_answer_bytes(look->exchange, 200, "text/html; charset=utf-8", page, size);
     free(page);
@@ -199,15 +201,15 @@ void api_attention(struct exchange *exchange)
 {
     struct server *server = exchange_server(exchange);
     struct look look = {
-        .exchange = exchange, .served = exchange_model(exchange), .mistake = wire_mistake(exchange)};
+        .exchange = exchange, .served = exchange_model(exchange), .error = api_error_none(exchange)};
     bool idle = false;
     read_request(&look);
     if (!look.exchange) {
         free(look.tokens.ids);
         return;
     }
-    if (look.mistake.status) {
-        wire_fail(exchange, &look.mistake);
+    if (look.error.status) {
+        api_error_answer(exchange, &look.error);
     } else if (!atomic_compare_exchange_strong(&server->is_looking, &idle, true)) {
         exchange_busy(exchange);
     } else {

@@ -1,5 +1,5 @@
-/* chat.c: POST /v1/chat/completions. The fields and their meaning are those of OpenAI's API reference; further sampling
- * options have llama.cpp's names. */
+/* chat.c: POST /v1/chat/completions. The fields and their meaning are those of OpenAI's API reference;
+ * further sampling options have llama.cpp's names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,84 +11,85 @@
 
 /* ---- Reading ---- */
 
-static bool read_max_tokens(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_max_tokens(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char error[256];
-    return text_option_read(&ask->options, "max_tokens", value, error) == TEXT_OPTION_READ ||
-           mistake_in(mistake, name, "\"%s\" should be a whole number, at least 1, or -1 for no limit", name);
+    char message[256];
+    return text_option_read(&params->options, "max_tokens", value, message) == TEXT_OPTION_READ ||
+           api_error_in(error, name, "\"%s\" should be a whole number, at least 1, or -1 for no limit", name);
 }
 
-static bool read_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_logprobs(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    return ask_flag(name, value, &ask->logprobs, mistake);
+    return params_flag(name, value, &params->logprobs, error);
 }
 
-static bool read_modalities(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_modalities(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     const char *only = json_string_value(json_array_get(value, 0));
-    (void)ask;
+    (void)params;
     return (json_array_size(value) == 1 && only && strcmp(only, "text") == 0) ||
-           mistake_in(mistake, name, "\"%s\" can only be [\"text\"] here", name);
+           api_error_in(error, name, "\"%s\" can only be [\"text\"] here", name);
 }
 
-static bool read_verbosity(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_verbosity(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     const char *word = json_string_value(value);
-    (void)ask;
-    if (mistake->lenient) return ask_read_any_text(ask, name, value, mistake);
+    (void)params;
+    if (error->lenient) return params_read_any_text(params, name, value, error);
     return (word && strcmp(word, "medium") == 0) ||
-           mistake_in(mistake, name, "\"%s\" can only be medium here", name);
+           api_error_in(error, name, "\"%s\" can only be medium here", name);
 }
 
-static bool read_reasoning_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_reasoning_format(struct params *params, const char *name, json_t *value,
+                                  struct api_error *error)
 {
     const char *format = json_string_value(value);
     bool none = format && strcmp(format, "none") == 0;
     if (!format || (!none && strcmp(format, "auto") != 0 && strcmp(format, "deepseek") != 0))
-        return mistake_in(mistake, name, "\"%s\" should be auto, deepseek or none", name);
-    ask->free_tags = none;
+        return api_error_in(error, name, "\"%s\" should be auto, deepseek or none", name);
+    params->free_tags = none;
     return true;
 }
 
-static bool read_continue(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_continue(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    return ask_flag(name, value, &ask->continues, mistake);
+    return params_flag(name, value, &params->continues, error);
 }
 
-static const struct ask_field fields[] = {
+static const struct params_field fields[] = {
     OPENAI_COMMON_FIELDS,
-    {"messages", ask_read_messages},
+    {"messages", params_read_messages},
     {"continue_final_message", read_continue},
-    {"tools", ask_read_tools},
-    {"tool_choice", ask_read_tool_choice},
-    {"parallel_tool_calls", ask_read_parallel},
+    {"tools", params_read_tools},
+    {"tool_choice", params_read_tool_choice},
+    {"parallel_tool_calls", params_read_parallel},
     {"max_completion_tokens", read_max_tokens},
     {"n_predict", read_max_tokens},
     {"logprobs", read_logprobs},
-    {"top_logprobs", ask_read_top},
+    {"top_logprobs", params_read_top},
     {"modalities", read_modalities},
     {"verbosity", read_verbosity},
-    {"reasoning_effort", ask_read_reasoning_effort},
+    {"reasoning_effort", params_read_reasoning_effort},
     {"reasoning_format", read_reasoning_format},
-    {"chat_template_kwargs", ask_read_template_variables},
+    {"chat_template_kwargs", params_read_template_variables},
     {NULL, NULL},
 };
 
-bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake)
+bool chat_read(struct params *params, json_t *body, struct api_error *error)
 {
     const json_t *old = json_object_get(body, "max_tokens"),
                  *new = json_object_get(body, "max_completion_tokens");
-    if (!ask_read(ask, body, fields, mistake)) return false;
+    if (!params_read(params, body, fields, error)) return false;
     if (old && new && !json_is_null(old) && !json_is_null(new) && !json_equal(old, new))
-        return mistake_in(mistake, "max_tokens",
-                          "\"max_tokens\" and \"max_completion_tokens\" differ: give one");
-    if (!ask->messages) return mistake_in(mistake, "messages", "\"messages\" is missing");
-    if (!ask_check_pairs(ask, body, mistake)) return false;
-    if (ask->n_top > 0 && !ask->logprobs)
-        return mistake_in(mistake, "top_logprobs", "\"top_logprobs\" goes with \"logprobs\": true");
-    if (ask->free_tags && ask->tools)
-        return mistake_in(mistake, "reasoning_format", "\"reasoning_format\" none goes without \"tools\"");
-    return !ask->continues || ask_continue_last(ask, mistake);
+        return api_error_in(error, "max_tokens",
+                            "\"max_tokens\" and \"max_completion_tokens\" differ: give one");
+    if (!params->messages) return api_error_in(error, "messages", "\"messages\" is missing");
+    if (!params_check_pairs(params, body, error)) return false;
+    if (params->n_top > 0 && !params->logprobs)
+        return api_error_in(error, "top_logprobs", "\"top_logprobs\" goes with \"logprobs\": true");
+    if (params->free_tags && params->tools)
+        return api_error_in(error, "reasoning_format", "\"reasoning_format\" none goes without \"tools\"");
+    return !params->continues || params_continue_last(params, error);
 }
 
 /* ---- Answering ---- */
@@ -97,7 +98,7 @@ bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake)
 static json_t *take_logprobs(struct choice *choice)
 {
     json_t *tokens = choice->state;
-    if (!choice->generation->ask.logprobs) return json_null();
+    if (!choice->generation->params.logprobs) return json_null();
     choice->state = NULL;
     return json_pack("{s:o, s:n}", "content", tokens ? tokens : json_array(), "refusal");
 }
@@ -111,7 +112,7 @@ static json_t *chunk(const struct generation *g, json_t *choices)
                              "created", (json_int_t)g->created, "model", g->model, "system_fingerprint",
                              fingerprint, "choices", choices);
     /* Those who asked for usage get it in the last chunk. */
-    if (g->ask.include_usage) json_object_set_new(json, "usage", json_null());
+    if (g->params.include_usage) json_object_set_new(json, "usage", json_null());
     return json;
 }
 
@@ -121,8 +122,8 @@ static void send_delta(struct choice *choice, json_t *delta, const char *finish_
     json_t *choices = json_pack("[{s:i, s:o, s:o, s:s?}]", "index", (int)choice->index, "delta", delta,
                                 "logprobs", take_logprobs(choice), "finish_reason", finish_reason);
     json_t *json = chunk(g, choices);
-    if (g->ask.timings) json_object_set_new(json, "timings", openai_timings(choice));
-    wire_event(g->group.exchange, NULL, json);
+    if (g->params.timings) json_object_set_new(json, "timings", openai_timings(choice));
+    sse_send(g->group.exchange, NULL, json);
 }
 
 static void begin_choice(struct choice *choice)
@@ -140,12 +141,12 @@ static json_t *custom_json(const json_t *call)
 {
     return json_pack("{s:O, s:s, s:{s:O, s:o}}", "id", json_object_get(call, "id"), "type", "custom",
                      "custom", "name", json_object_get(call, "name"), "input",
-                     ask_custom_input(json_object_get(call, "arguments")));
+                     params_custom_input(json_object_get(call, "arguments")));
 }
 
 static bool is_custom(const struct choice *choice, const json_t *call)
 {
-    return ask_is_custom(&choice->generation->ask, json_string_value(json_object_get(call, "name")));
+    return params_is_custom(&choice->generation->params, json_string_value(json_object_get(call, "name")));
 }
 
 static json_t *call_json(const json_t *call)
@@ -223,18 +224,18 @@ static json_t *completion(struct generation *g)
     return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:s, s:o*}", "id", g->id, "object", "chat.completion",
                      "created", (json_int_t)g->created, "model", g->model, "choices", choices, "usage",
                      openai_usage(g), "system_fingerprint", fingerprint, "timings",
-                     g->ask.timings ? openai_timings(&g->choices[0]) : NULL);
+                     g->params.timings ? openai_timings(&g->choices[0]) : NULL);
 }
 
 static json_t *end(struct generation *g)
 {
-    if (!g->ask.stream) return completion(g);
-    if (g->ask.include_usage) {
+    if (!g->params.stream) return completion(g);
+    if (g->params.include_usage) {
         json_t *last = chunk(g, json_array());
         json_object_set_new(last, "usage", openai_usage(g));
-        wire_event(g->group.exchange, NULL, last);
+        sse_send(g->group.exchange, NULL, last);
     }
-    wire_done(g->group.exchange);
+    sse_done(g->group.exchange);
     return NULL;
 }
 
@@ -251,9 +252,9 @@ static const struct format format = {
 
 void api_chat(struct exchange *exchange)
 {
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, &format, "chatcmpl-");
     if (!g) return;
-    chat_read(&g->ask, exchange_json(exchange), &mistake);
-    generation_run(g, &mistake);
+    chat_read(&g->params, exchange_json(exchange), &error);
+    generation_start(g, &error);
 }

@@ -12,42 +12,42 @@
 #include "serve/generate/wire.h"
 #include "serve/json-memory.h"
 
-#define MOST_PROMPTS 256
-#define DEFAULT_MAX  16 /* tokens, as OpenAI's API reference says */
+#define MAX_PROMPTS 256
+#define DEFAULT_MAX 16 /* tokens, as OpenAI's API reference says */
 
 /* ---- Reading ---- */
 
-static bool read_echo(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_echo(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    return ask_flag(name, value, &ask->echo, mistake);
+    return params_flag(name, value, &params->echo, error);
 }
 
-static bool read_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_logprobs(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    ask->logprobs = true;
-    return ask_read_top(ask, name, value, mistake);
+    params->logprobs = true;
+    return params_read_top(params, name, value, error);
 }
 
-bool completions_read_limit(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool completions_read_limit(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char error[256];
-    ask->no_tokens = json_is_integer(value) && json_integer_value(value) == 0;
-    if (ask->no_tokens) return true;
-    return text_option_read(&ask->options, "max_tokens", value, error) == TEXT_OPTION_READ ||
-           mistake_in(mistake, name, "\"%s\" should be a whole number, or -1 for no limit", name);
+    char message[256];
+    params->no_tokens = json_is_integer(value) && json_integer_value(value) == 0;
+    if (params->no_tokens) return true;
+    return text_option_read(&params->options, "max_tokens", value, message) == TEXT_OPTION_READ ||
+           api_error_in(error, name, "\"%s\" should be a whole number, or -1 for no limit", name);
 }
 
-static bool read_best_of(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_best_of(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    (void)ask;
+    (void)params;
     return (json_is_integer(value) && json_integer_value(value) == 1) ||
-           mistake_in(mistake, name, "\"best_of\" is not supported; \"n\" gives several choices");
+           api_error_in(error, name, "\"best_of\" is not supported; \"n\" gives several choices");
 }
 
-static const struct ask_field fields[] = {
+static const struct params_field fields[] = {
     OPENAI_COMMON_FIELDS,
-    {"prompt", ask_read_nothing}, /* see completions_read_prompts */
-    {"suffix", ask_read_nothing},
+    {"prompt", params_read_nothing}, /* see completions_read_prompts */
+    {"suffix", params_read_nothing},
     {"echo", read_echo},
     {"logprobs", read_logprobs},
     {"max_tokens", completions_read_limit},
@@ -63,56 +63,57 @@ static bool is_ids(const json_t *value)
 
 /* A text between others, if there is a suffix. */
 static bool read_prompt(const struct served *served, const json_t *value, const json_t *suffix,
-                        struct ask_prompt *prompt, struct mistake *mistake)
+                        struct params_prompt *prompt, struct api_error *error)
 {
     if (json_is_array(value) && is_ids(value) && !suffix)
-        return ask_ids("prompt", value, &prompt->tokens, mistake);
+        return params_ids("prompt", value, &prompt->tokens, error);
     if (!json_is_string(value))
-        return mistake_in(mistake, "prompt",
-                          "\"prompt\" should be a text, an array of token ids, or an array of "
-                          "texts or of arrays of token ids");
+        return api_error_in(error, "prompt",
+                            "\"prompt\" should be a text, an array of token ids, or an array of "
+                            "texts or of arrays of token ids");
     prompt->size = json_string_length(value);
     prompt->text = malloc(prompt->size + 1);
-    if (!prompt->text) return mistake_memory(mistake);
+    if (!prompt->text) return api_error_memory(error);
     memcpy(prompt->text, json_string_value(value), prompt->size + 1);
     const struct fim_texts texts = {.prefix = value, .suffix = suffix, .param = "suffix"};
-    if (suffix) return fim_prompt(served, &texts, &prompt->tokens, mistake);
-    return generation_encode(served, prompt->text, prompt->size, true, &prompt->tokens, mistake);
+    if (suffix) return fim_prompt(served, &texts, &prompt->tokens, error);
+    return generation_encode(served, prompt->text, prompt->size, true, &prompt->tokens, error);
 }
 
-bool completions_make_prompts(struct ask *ask, size_t count, struct mistake *mistake)
+bool completions_make_prompts(struct params *params, size_t count, struct api_error *error)
 {
-    if (count > MOST_PROMPTS)
-        return mistake_in(mistake, "prompt", "\"prompt\" has more than %d prompts", MOST_PROMPTS);
-    ask->prompts = calloc(count, sizeof *ask->prompts);
-    if (!ask->prompts) return mistake_memory(mistake);
-    ask->n_prompts = count;
+    if (count > MAX_PROMPTS)
+        return api_error_in(error, "prompt", "\"prompt\" has more than %d prompts", MAX_PROMPTS);
+    params->prompts = calloc(count, sizeof *params->prompts);
+    if (!params->prompts) return api_error_memory(error);
+    params->n_prompts = count;
     return true;
 }
 
-bool completions_read_prompts(struct ask *ask, const struct served *served, const json_t *body,
-                              struct mistake *mistake)
+bool completions_read_prompts(struct params *params, const struct served *served, const json_t *body,
+                              struct api_error *error)
 {
     const json_t *prompt = json_object_get(body, "prompt"), *suffix = json_object_get(body, "suffix");
     bool several = json_array_size(prompt) > 0 && !is_ids(prompt);
     if (json_is_null(suffix) || json_string_length(suffix) == 0) suffix = NULL;
     if (suffix && !json_is_string(suffix))
-        return mistake_in(mistake, "suffix", "\"suffix\" should be a text");
-    if (suffix && ask->echo) return mistake_in(mistake, "echo", "\"echo\" goes without \"suffix\"");
-    if (!prompt || json_is_null(prompt)) return mistake_in(mistake, "prompt", "\"prompt\" is missing");
-    if (!completions_make_prompts(ask, several ? json_array_size(prompt) : 1, mistake)) return false;
-    for (size_t i = 0; i < ask->n_prompts; i++)
-        if (!read_prompt(served, several ? json_array_get(prompt, i) : prompt, suffix, &ask->prompts[i],
-                         mistake))
+        return api_error_in(error, "suffix", "\"suffix\" should be a text");
+    if (suffix && params->echo) return api_error_in(error, "echo", "\"echo\" goes without \"suffix\"");
+    if (!prompt || json_is_null(prompt)) return api_error_in(error, "prompt", "\"prompt\" is missing");
+    if (!completions_make_prompts(params, several ? json_array_size(prompt) : 1, error)) return false;
+    for (size_t i = 0; i < params->n_prompts; i++)
+        if (!read_prompt(served, several ? json_array_get(prompt, i) : prompt, suffix, &params->prompts[i],
+                         error))
             return false;
     return true;
 }
 
-bool completions_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
+bool completions_read(struct params *params, const struct served *served, json_t *body,
+                      struct api_error *error)
 {
-    ask->options.max_tokens = DEFAULT_MAX;
-    return ask_read(ask, body, fields, mistake) && ask_check_pairs(ask, body, mistake) &&
-           completions_read_prompts(ask, served, body, mistake);
+    params->options.max_tokens = DEFAULT_MAX;
+    return params_read(params, body, fields, error) && params_check_pairs(params, body, error) &&
+           completions_read_prompts(params, served, body, error);
 }
 
 /* ---- Answering ---- */
@@ -195,7 +196,7 @@ static void add_token(struct choice *choice, int32_t token, json_t *logprob, jso
 static json_t *rivals(const struct generation *g, const struct engine_event *event)
 {
     json_t *top = json_object();
-    for (uint32_t i = 0; i < event->n_top && i < g->ask.n_top; i++) {
+    for (uint32_t i = 0; i < event->n_top && i < g->params.n_top; i++) {
         size_t length;
         json_t *text = token_as_json(g, event->top[i].token, &length);
         const char *key = json_string_value(text);
@@ -211,7 +212,7 @@ static void add_first(struct choice *choice)
 {
     const struct token_list *tokens = &choice->prompt->tokens;
     struct legacy *legacy = legacy_of(choice);
-    if (!choice->generation->ask.echo || !legacy || legacy->echoed) return;
+    if (!choice->generation->params.echo || !legacy || legacy->echoed) return;
     legacy->echoed = true;
     add_token(choice, tokens->ids[0], json_null(), json_null());
 }
@@ -219,7 +220,7 @@ static void add_first(struct choice *choice)
 static void take_token(struct choice *choice, const struct engine_event *event)
 {
     const struct generation *g = choice->generation;
-    if (!g->ask.logprobs) return;
+    if (!g->params.logprobs) return;
     add_first(choice);
     add_token(choice, event->token, openai_logarithm(event->logprob), rivals(g, event));
 }
@@ -227,7 +228,7 @@ static void take_token(struct choice *choice, const struct engine_event *event)
 static json_t *take_logprobs(struct choice *choice)
 {
     const struct generation *g = choice->generation;
-    if (!g->ask.logprobs) return json_null();
+    if (!g->params.logprobs) return json_null();
     add_first(choice);
     struct legacy *legacy = legacy_of(choice);
     if (!legacy) return json_null();
@@ -255,15 +256,15 @@ static json_t *choice_json(struct choice *choice, json_t *text, const char *fini
 static void send_text(struct choice *choice, json_t *text, const char *finish_reason)
 {
     json_t *chunk = answer(choice->generation, json_pack("[o]", choice_json(choice, text, finish_reason)));
-    if (choice->generation->ask.include_usage) json_object_set_new(chunk, "usage", json_null());
-    if (choice->generation->ask.timings) json_object_set_new(chunk, "timings", openai_timings(choice));
-    wire_event(choice->generation->group.exchange, NULL, chunk);
+    if (choice->generation->params.include_usage) json_object_set_new(chunk, "usage", json_null());
+    if (choice->generation->params.timings) json_object_set_new(chunk, "timings", openai_timings(choice));
+    sse_send(choice->generation->group.exchange, NULL, chunk);
 }
 
 /* What the prompt's tokens spell, if it came as tokens. */
 static void add_prompt_text(const struct choice *choice, struct text_buffer *text)
 {
-    const struct ask_prompt *prompt = choice->prompt;
+    const struct params_prompt *prompt = choice->prompt;
     struct engine_string piece = {prompt->text, prompt->size};
     if (prompt->text && text_add(text, &piece)) json_memory_lose();
     for (size_t i = 0; i < prompt->tokens.count && !prompt->text; i++)
@@ -289,7 +290,7 @@ static json_t *prompt_json(const struct choice *choice)
 
 static void begin_choice(struct choice *choice)
 {
-    if (choice->generation->ask.echo) send_text(choice, prompt_json(choice), NULL);
+    if (choice->generation->params.echo) send_text(choice, prompt_json(choice), NULL);
 }
 
 static void end_choice(struct choice *choice)
@@ -300,7 +301,7 @@ static void end_choice(struct choice *choice)
 static json_t *whole_text(const struct choice *choice)
 {
     struct text_buffer text = {0};
-    if (choice->generation->ask.echo) add_prompt_text(choice, &text);
+    if (choice->generation->params.echo) add_prompt_text(choice, &text);
     if (text_add(&text, &(struct engine_string){choice->content.data, choice->content.size}))
         json_memory_lose();
     json_t *json = json_buffer(&text);
@@ -311,14 +312,14 @@ static json_t *whole_text(const struct choice *choice)
 static json_t *end(struct generation *g)
 {
     json_t *choices = json_array();
-    if (g->ask.stream) {
-        json_t *last = g->ask.include_usage ? answer(g, choices) : NULL;
+    if (g->params.stream) {
+        json_t *last = g->params.include_usage ? answer(g, choices) : NULL;
         if (last) json_object_set_new(last, "usage", openai_usage(g));
         if (last)
-            wire_event(g->group.exchange, NULL, last);
+            sse_send(g->group.exchange, NULL, last);
         else
             json_decref(choices);
-        wire_done(g->group.exchange);
+        sse_done(g->group.exchange);
         return NULL;
     }
     for (size_t i = 0; i < g->n_choices; i++)
@@ -326,7 +327,7 @@ static json_t *end(struct generation *g)
                                                    openai_finish_reason(&g->choices[i])));
     json_t *json = answer(g, choices);
     json_object_set_new(json, "usage", openai_usage(g));
-    if (g->ask.timings) json_object_set_new(json, "timings", openai_timings(&g->choices[0]));
+    if (g->params.timings) json_object_set_new(json, "timings", openai_timings(&g->choices[0]));
     return json;
 }
 
@@ -343,9 +344,9 @@ static const struct format format = {
 
 void api_completions(struct exchange *exchange)
 {
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, &format, "cmpl-");
     if (!g) return;
-    completions_read(&g->ask, g->served, exchange_json(exchange), &mistake);
-    generation_run(g, &mistake);
+    completions_read(&g->params, g->served, exchange_json(exchange), &error);
+    generation_start(g, &error);
 }

@@ -7,11 +7,11 @@
 struct served;
 
 /* A field with the most tokens that are written, for tables of fields. */
-bool completions_read_limit(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
-/* Makes room for prompts: ask->prompts. */
-bool completions_make_prompts(struct ask *ask, size_t count, struct mistake *mistake);
+bool completions_read_limit(struct params *params, const char *name, json_t *value, struct api_error *error);
+/* Makes room for prompts: params->prompts. */
+bool completions_make_prompts(struct params *params, size_t count, struct api_error *error);
 /* Reads "prompt" and "suffix" of a request. */
-bool completions_read_prompts(struct ask *ask, const struct served *served, const json_t *body,
-                              struct mistake *mistake);
+bool completions_read_prompts(struct params *params, const struct served *served, const json_t *body,
+                              struct api_error *error);
 
 #endif

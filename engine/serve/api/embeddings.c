@@ -9,7 +9,7 @@
 #include "serve/api/api.h"
 #include "serve/api/vectors.h"
 
-#define MOST_INPUTS 2048 /* as in OpenAI's API */
+#define MAX_INPUTS 2048 /* as in OpenAI's API */
 
 struct embeddings {
     struct vectors vectors;
@@ -20,7 +20,8 @@ struct embeddings {
 
 /* ---- The model ---- */
 
-/* How a model's states become an embedding: as it was made for, or of one that was made to write texts, the mean. */
+/* How a model's states become an embedding: as it was made for, or of one that was made to write texts, the
+ * mean. */
 static void know_model(struct embeddings *all)
 {
     const struct engine_metadata *metadata = engine_model_metadata(all->vectors.served->model);
@@ -44,18 +45,18 @@ static void know_model(struct embeddings *all)
 
 /* With the special tokens around it that the model wants: unlike a text to be continued, it is complete. */
 static bool encode(const struct embeddings *all, const json_t *text, struct token_list *tokens,
-                   struct mistake *mistake)
+                   struct api_error *error)
 {
     const struct vocabulary *v = &all->vectors.served->vocabulary;
     size_t n_prompt = all->prompt.length, length = json_string_length(text);
     char *both = malloc(n_prompt + length + 1);
-    if (!both) return mistake_memory(mistake);
+    if (!both) return api_error_memory(error);
     if (n_prompt > 0) memcpy(both, all->prompt.data, n_prompt);
     memcpy(both + n_prompt, json_string_value(text), length);
     int status =
         v->api->encode(v->tokenizer, both, n_prompt + length, ENGINE_ENCODE_BOS_EOS, token_list_sink, tokens);
     free(both);
-    if (status) return mistake_of_engine(mistake, status, "input");
+    if (status) return api_error_of_engine(error, status, "input");
     return true;
 }
 
@@ -64,33 +65,33 @@ static bool read_prompt(struct embeddings *all, const json_t *name)
 {
     const char *given = json_string_value(name);
     if (name && !json_is_null(name) && !given)
-        return mistake_in(&all->vectors.group.mistake, "prompt_name", "\"prompt_name\" should be a text");
+        return api_error_in(&all->vectors.group.error, "prompt_name", "\"prompt_name\" should be a text");
     if (embed_prompt_find(all->vectors.served->model, given, &all->prompt) == ENGINE_OK) return true;
-    return mistake_in(&all->vectors.group.mistake, "prompt_name", "%s", command_message());
+    return api_error_in(&all->vectors.group.error, "prompt_name", "%s", command_message());
 }
 
 static bool read_one(struct embeddings *all, struct vector_input *input, const json_t *value)
 {
-    struct mistake *mistake = &all->vectors.group.mistake;
+    struct api_error *error = &all->vectors.group.error;
     if (!json_is_string(value) && json_array_size(value) == 0)
-        return mistake_in(mistake, "input",
-                          "\"input\" should be a text, an array of token ids, or an array of them, "
-                          "none of them empty");
+        return api_error_in(error, "input",
+                            "\"input\" should be a text, an array of token ids, or an array of them, "
+                            "none of them empty");
     if (json_is_string(value) && json_string_length(value) == 0)
-        return mistake_in(mistake, "input", "\"input\" is an empty text");
-    bool good = json_is_string(value) ? encode(all, value, &input->tokens, mistake)
-                                      : ask_ids("input", value, &input->tokens, mistake);
+        return api_error_in(error, "input", "\"input\" is an empty text");
+    bool good = json_is_string(value) ? encode(all, value, &input->tokens, error)
+                                      : params_ids("input", value, &input->tokens, error);
     return good && vectors_fits(&all->vectors, input);
 }
 
 static bool read_inputs(struct embeddings *all, const json_t *value)
 {
-    struct mistake *mistake = &all->vectors.group.mistake;
+    struct api_error *error = &all->vectors.group.error;
     bool several = json_array_size(value) > 0 && !json_is_integer(json_array_get(value, 0));
     size_t count = several ? json_array_size(value) : 1;
-    if (!value || json_is_null(value)) return mistake_in(mistake, "input", "\"input\" is missing");
-    if (count > MOST_INPUTS)
-        return mistake_in(mistake, "input", "\"input\" has more than %d texts", MOST_INPUTS);
+    if (!value || json_is_null(value)) return api_error_in(error, "input", "\"input\" is missing");
+    if (count > MAX_INPUTS)
+        return api_error_in(error, "input", "\"input\" has more than %d texts", MAX_INPUTS);
     if (!vectors_room(&all->vectors, count)) return false;
     for (size_t i = 0; i < count; i++)
         if (!read_one(all, &all->vectors.inputs[i], several ? json_array_get(value, i) : value)) return false;
@@ -100,37 +101,37 @@ static bool read_inputs(struct embeddings *all, const json_t *value)
 /* Models that are made for it (arXiv 2205.13147) have the most important numbers first. */
 static bool read_dimensions(struct embeddings *all, const json_t *value)
 {
-    struct mistake *mistake = &all->vectors.group.mistake;
+    struct api_error *error = &all->vectors.group.error;
     json_int_t n = json_integer_value(value);
     if (json_is_integer(value) && n == all->vectors.n_kept) return true;
     if (!all->embeds)
-        return mistake_in(
-            mistake, "dimensions",
+        return api_error_in(
+            error, "dimensions",
             "embeddings of this model have %u dimensions, and fewer of them mean nothing: it was made "
             "to write texts",
             all->vectors.n_kept);
     if (!json_is_integer(value) || n < 1 || n > all->vectors.n_kept)
-        return mistake_in(mistake, "dimensions", "\"dimensions\" should be a whole number from 1 to %u",
-                          all->vectors.n_kept);
+        return api_error_in(error, "dimensions", "\"dimensions\" should be a whole number from 1 to %u",
+                            all->vectors.n_kept);
     all->vectors.n_kept = (uint32_t)n;
     return true;
 }
 
 static bool read_body(struct embeddings *all, json_t *body)
 {
-    struct mistake *mistake = &all->vectors.group.mistake;
+    struct api_error *error = &all->vectors.group.error;
     static const char *const known[] = {"model",       "input", "encoding_format", "dimensions",
                                         "prompt_name", "user",  "truncate",        "truncate_prompt_tokens",
                                         NULL};
     const json_t *format = json_object_get(body, "encoding_format"),
                  *dimensions = json_object_get(body, "dimensions"), *user = json_object_get(body, "user");
     const char *word = json_string_value(format);
-    if (!ask_check_fields(body, known, mistake)) return false;
+    if (!params_check_fields(body, known, error)) return false;
     if (user && !json_is_null(user) && !json_is_string(user))
-        return mistake_in(mistake, "user", "\"user\" should be a text");
+        return api_error_in(error, "user", "\"user\" should be a text");
     if (format && !json_is_null(format) &&
         (!word || (strcmp(word, "float") != 0 && strcmp(word, "base64") != 0)))
-        return mistake_in(mistake, "encoding_format", "\"encoding_format\" should be float or base64");
+        return api_error_in(error, "encoding_format", "\"encoding_format\" should be float or base64");
     all->base64 = word && strcmp(word, "base64") == 0;
     if (dimensions && !json_is_null(dimensions) && !read_dimensions(all, dimensions)) return false;
     if (!read_prompt(all, json_object_get(body, "prompt_name"))) return false;
@@ -199,5 +200,5 @@ void api_embeddings(struct exchange *exchange)
     all->vectors.answer = answer_of;
     know_model(all);
     read_body(all, exchange_json(exchange));
-    vectors_run(&all->vectors);
+    vectors_start(&all->vectors);
 }

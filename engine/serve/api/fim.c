@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* A mark: GGUF's keys for its token, the newer first, and how vocabularies spell it whose file has no such key. */
+/* A mark: GGUF's keys for its token, the newer first, and how vocabularies spell it whose file has no such
+ * key. */
 struct mark {
     const char *keys[2];
     const char *spellings[10]; /* ends with a NULL */
@@ -68,8 +69,8 @@ static int add_line(const struct vocabulary *v, struct token_list *tokens, int32
     return status ? status : add_text(v, tokens, -1, "\n", 1);
 }
 
-/* The project, the other files, and the name of the one with a gap, as far as the model knows marks for them. Names that
- * nobody gave are llama.cpp's. */
+/* The project, the other files, and the name of the one with a gap, as far as the model knows marks for them.
+ * Names that nobody gave are llama.cpp's. */
 static int add_files(const struct served *served, struct token_list *tokens, const json_t *extra)
 {
     static const char snippet[] = "\n\n--- snippet ---\n\n"; /* before a file, where there is no mark */
@@ -87,20 +88,20 @@ static int add_files(const struct served *served, struct token_list *tokens, con
 }
 
 bool fim_prompt(const struct served *served, const struct fim_texts *texts, struct token_list *tokens,
-                struct mistake *mistake)
+                struct api_error *error)
 {
     const struct vocabulary *v = &served->vocabulary;
     int32_t before = token_of(served, &prefix_mark), after = token_of(served, &suffix_mark),
             middle = token_of(served, &middle_mark);
     if (before < 0 || after < 0 || middle < 0)
-        return mistake_in(mistake, texts->param,
-                          "the model \"%.80s\" has no tokens for filling in the middle of a text (FIM)",
-                          served->name);
+        return api_error_in(error, texts->param,
+                            "the model \"%.80s\" has no tokens for filling in the middle of a text (FIM)",
+                            served->name);
     int status = texts->files ? add_files(served, tokens, texts->extra) : ENGINE_OK;
     if (!status && v->info.add_bos && v->info.bos >= 0) status = token_list_add(tokens, &v->info.bos, 1);
     if (!status) status = add(v, tokens, before, texts->prefix);
     if (!status) status = add(v, tokens, -1, texts->begun);
     if (!status) status = add(v, tokens, after, texts->suffix);
     if (!status) status = token_list_add(tokens, &middle, 1);
-    return !status || mistake_of_engine(mistake, status, NULL);
+    return !status || api_error_of_engine(error, status, NULL);
 }

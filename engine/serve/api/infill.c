@@ -13,48 +13,49 @@
 
 /* ---- Reading ---- */
 
-static const struct ask_field completion_fields[] = {
+static const struct params_field completion_fields[] = {
     OPENAI_COMMON_FIELDS,
-    {"prompt", ask_read_nothing}, /* see completions_read_prompts */
+    {"prompt", params_read_nothing}, /* see completions_read_prompts */
     {"max_tokens", completions_read_limit},
     {"n_predict", completions_read_limit},
     {NULL, NULL},
 };
 
-static const struct ask_field infill_fields[] = {
+static const struct params_field infill_fields[] = {
     OPENAI_COMMON_FIELDS,
-    {"input_prefix", ask_read_nothing}, /* see infill_read */
-    {"input_suffix", ask_read_nothing},
-    {"input_extra", ask_read_nothing},
-    {"prompt", ask_read_nothing},
+    {"input_prefix", params_read_nothing}, /* see infill_read */
+    {"input_suffix", params_read_nothing},
+    {"input_extra", params_read_nothing},
+    {"prompt", params_read_nothing},
     {"max_tokens", completions_read_limit},
     {"n_predict", completions_read_limit},
     {NULL, NULL},
 };
 
-static bool check_text(const json_t *body, const char *name, bool needed, struct mistake *mistake)
+static bool check_text(const json_t *body, const char *name, bool needed, struct api_error *error)
 {
     const json_t *value = json_object_get(body, name);
     if (json_is_string(value) || (!needed && (!value || json_is_null(value)))) return true;
-    return mistake_in(mistake, name, "\"%s\" should be a text", name);
+    return api_error_in(error, name, "\"%s\" should be a text", name);
 }
 
-bool infill_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
+bool infill_read(struct params *params, const struct served *served, json_t *body, struct api_error *error)
 {
     const json_t *extra = json_object_get(body, "input_extra"), *begun = json_object_get(body, "prompt");
     size_t i;
     json_t *file;
-    if (!ask_read(ask, body, infill_fields, mistake) || !check_text(body, "input_prefix", true, mistake) ||
-        !check_text(body, "input_suffix", true, mistake) || !check_text(body, "prompt", false, mistake))
+    if (!params_read(params, body, infill_fields, error) || !check_text(body, "input_prefix", true, error) ||
+        !check_text(body, "input_suffix", true, error) || !check_text(body, "prompt", false, error))
         return false;
     if (extra && !json_is_null(extra) && !json_is_array(extra))
-        return mistake_in(mistake, "input_extra", "\"input_extra\" should be an array");
+        return api_error_in(error, "input_extra", "\"input_extra\" should be an array");
     json_array_foreach(extra, i, file)
     {
         const json_t *name = json_object_get(file, "filename");
         if ((!name || json_is_string(name)) && json_is_string(json_object_get(file, "text"))) continue;
-        return mistake_in(mistake, "input_extra",
-                          "\"input_extra\" should have objects with \"text\" and, if you like, \"filename\"");
+        return api_error_in(
+            error, "input_extra",
+            "\"input_extra\" should have objects with \"text\" and, if you like, \"filename\"");
     }
     const struct fim_texts texts = {.prefix = json_object_get(body, "input_prefix"),
                                     .suffix = json_object_get(body, "input_suffix"),
@@ -62,22 +63,24 @@ bool infill_read(struct ask *ask, const struct served *served, json_t *body, str
                                     .files = true,
                                     .extra = extra,
                                     .param = "input_prefix"};
-    return completions_make_prompts(ask, 1, mistake) &&
-           fim_prompt(served, &texts, &ask->prompts[0].tokens, mistake);
+    return completions_make_prompts(params, 1, error) &&
+           fim_prompt(served, &texts, &params->prompts[0].tokens, error);
 }
 
-bool completion_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
+bool completion_read(struct params *params, const struct served *served, json_t *body,
+                     struct api_error *error)
 {
-    return ask_read(ask, body, completion_fields, mistake) && ask_check_pairs(ask, body, mistake) &&
-           completions_read_prompts(ask, served, body, mistake) &&
-           (ask->n_prompts == 1 || mistake_in(mistake, "prompt", "\"prompt\" can only be one prompt here"));
+    return params_read(params, body, completion_fields, error) && params_check_pairs(params, body, error) &&
+           completions_read_prompts(params, served, body, error) &&
+           (params->n_prompts == 1 ||
+            api_error_in(error, "prompt", "\"prompt\" can only be one prompt here"));
 }
 
 /* ---- Answering ---- */
 
 static json_t *stopping_text(const struct choice *choice)
 {
-    const struct text_options *options = &choice->generation->ask.options;
+    const struct text_options *options = &choice->generation->params.options;
     if (choice->stop < 0 || (size_t)choice->stop >= options->n_stop) return json_string("");
     return json_text(options->stop[choice->stop].data, options->stop[choice->stop].length);
 }
@@ -130,27 +133,27 @@ static json_t *part_json(struct choice *choice, json_t *content, bool stop)
     choice->state = NULL;
     if (stop)
         add_end(json, choice);
-    else if (g->ask.timings)
+    else if (g->params.timings)
         json_object_set_new(json, "timings", openai_timings(choice));
-    return stop && g->ask.answer_fields ? chosen(json, g->ask.answer_fields) : json;
+    return stop && g->params.answer_fields ? chosen(json, g->params.answer_fields) : json;
 }
 
 static void send_part(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     (void)part;
-    wire_event(choice->generation->group.exchange, NULL,
-               part_json(choice, json_text(text->data, text->length), false));
+    sse_send(choice->generation->group.exchange, NULL,
+             part_json(choice, json_text(text->data, text->length), false));
 }
 
 static void end_choice(struct choice *choice)
 {
-    wire_event(choice->generation->group.exchange, NULL, part_json(choice, json_string(""), true));
+    sse_send(choice->generation->group.exchange, NULL, part_json(choice, json_string(""), true));
 }
 
 static json_t *end(struct generation *g)
 {
     struct choice *choice = &g->choices[0];
-    if (g->ask.stream) return NULL;
+    if (g->params.stream) return NULL;
     return part_json(choice, json_buffer(&choice->content), true);
 }
 
@@ -164,15 +167,15 @@ static const struct format format = {
 };
 
 static void answer(struct exchange *exchange, const char *prefix,
-                   bool (*read)(struct ask *ask, const struct served *served, json_t *body,
-                                struct mistake *mistake))
+                   bool (*read)(struct params *params, const struct served *served, json_t *body,
+                                struct api_error *error))
 {
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, &format, prefix);
     if (!g) return;
-    read(&g->ask, g->served, exchange_json(exchange), &mistake);
-    if (g->ask.n > 1) mistake_in(&mistake, "n", "\"n\" can only be 1 here");
-    generation_run(g, &mistake);
+    read(&g->params, g->served, exchange_json(exchange), &error);
+    if (g->params.n > 1) api_error_in(&error, "n", "\"n\" can only be 1 here");
+    generation_start(g, &error);
 }
 
 void api_infill(struct exchange *exchange)

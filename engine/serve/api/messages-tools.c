@@ -1,5 +1,6 @@
-/* messages-tools.c: see messages-tools.h. Tools that Anthropic defines and the client runs come without a schema, because
- * their models know it; other models are told. Those that Anthropic's servers run are left out. */
+/* messages-tools.c: see messages-tools.h. Tools that Anthropic defines and the client runs come without a
+ * schema, because their models know it; other models are told. Those that Anthropic's servers run are left
+ * out. */
 #include "serve/api/messages-tools.h"
 
 #include <stdio.h>
@@ -57,7 +58,7 @@ static const struct known_tool *known_tool(const char *type)
     return NULL;
 }
 
-static bool offer_own(struct ask *ask, const json_t *tool, const char *where, struct mistake *mistake)
+static bool offer_own(struct params *params, const json_t *tool, const char *where, struct api_error *error)
 {
     static const char *const keys[] =
         {"name", "description", "input_schema", "type", "cache_control", "strict", "eager_input_streaming",
@@ -73,38 +74,37 @@ static bool offer_own(struct ask *ask, const json_t *tool, const char *where, st
                                  "allowed_callers",
                                  "input_examples",
                                  NULL};
-    if (!json_is_object(tool) ||
-        !ask_check_keys(tool, where, mistake->lenient ? lenient_keys : keys, mistake))
-        return mistake_in(mistake, where, "\"%s\" should be an object", where);
+    if (!json_is_object(tool) || !params_check_keys(tool, where, error->lenient ? lenient_keys : keys, error))
+        return api_error_in(error, where, "\"%s\" should be an object", where);
     json_t *function =
         json_pack("{s:O?, s:O*, s:O?, s:O*}", "name", json_object_get(tool, "name"), "description",
                   json_object_get(tool, "description"), "parameters", json_object_get(tool, "input_schema"),
                   "strict", json_object_get(tool, "strict"));
-    bool good = function ? ask_offer(ask, function, NULL, where, mistake) : mistake_memory(mistake);
+    bool good = function ? params_offer(params, function, NULL, where, error) : api_error_memory(error);
     json_decref(function);
     return good;
 }
 
-static bool offer_known(struct ask *ask, const json_t *tool, const struct known_tool *known,
-                        const char *where, struct mistake *mistake)
+static bool offer_known(struct params *params, const json_t *tool, const struct known_tool *known,
+                        const char *where, struct api_error *error)
 {
     /* What their versions differ in is nothing that the model has to know. */
     static const char *const keys[] = {"name",           "type",           "cache_control",
                                        "strict",         "defer_loading",  "allowed_callers",
                                        "max_characters", "input_examples", NULL};
-    if (!ask_check_keys(tool, where, keys, mistake)) return false;
+    if (!params_check_keys(tool, where, keys, error)) return false;
     json_t *function = json_pack("{s:O?, s:s, s:o}", "name", json_object_get(tool, "name"), "description",
                                  known->description, "parameters", json_read_text(known->schema, 0, NULL));
-    bool good = function ? ask_offer(ask, function, NULL, where, mistake) : mistake_memory(mistake);
+    bool good = function ? params_offer(params, function, NULL, where, error) : api_error_memory(error);
     json_decref(function);
     return good;
 }
 
-bool messages_tools(struct ask *ask, const json_t *tools, struct mistake *mistake)
+bool messages_tools(struct params *params, const json_t *tools, struct api_error *error)
 {
     size_t i;
     json_t *tool;
-    if (!json_is_array(tools)) return mistake_in(mistake, "tools", "\"tools\" should be an array");
+    if (!json_is_array(tools)) return api_error_in(error, "tools", "\"tools\" should be an array");
     json_array_foreach((json_t *)(size_t)tools, i, tool)
     {
         const char *type = json_string_value(json_object_get(tool, "type"));
@@ -112,11 +112,11 @@ bool messages_tools(struct ask *ask, const json_t *tools, struct mistake *mistak
         const struct known_tool *known = own ? NULL : known_tool(type);
         char where[64];
         snprintf(where, sizeof where, "tools[%zu]", i);
-        if (!own && !mistake->lenient)
-            return mistake_in(mistake, where, "tools of type \"%.60s\" are not supported", type);
-        bool good = own     ? offer_own(ask, tool, where, mistake)
-                    : known ? offer_known(ask, tool, known, where, mistake)
-                            : ask_leave_out(type, mistake);
+        if (!own && !error->lenient)
+            return api_error_in(error, where, "tools of type \"%.60s\" are not supported", type);
+        bool good = own     ? offer_own(params, tool, where, error)
+                    : known ? offer_known(params, tool, known, where, error)
+                            : params_leave_out(type, error);
         if (!good) return false;
     }
     return true;

@@ -4,7 +4,7 @@
 
 #include "serve/generate/ask.h"
 
-/* Offers the tools of an array. False: a mistake. */
-bool messages_tools(struct ask *ask, const json_t *tools, struct mistake *mistake);
+/* Offers the tools of an array. False: an error. */
+bool messages_tools(struct params *params, const json_t *tools, struct api_error *error);
 
 #endif

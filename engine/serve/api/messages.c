@@ -1,4 +1,5 @@
-/* messages.c: POST /v1/messages and /v1/messages/count_tokens: Anthropic's Messages API, for text and tools. */
+/* messages.c: POST /v1/messages and /v1/messages/count_tokens: Anthropic's Messages API, for text and
+ * tools. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static const char *stop_reason(const struct choice *choice)
 
 static json_t *stop_text(const struct choice *choice)
 {
-    const struct text_options *options = &choice->generation->ask.options;
+    const struct text_options *options = &choice->generation->params.options;
     if (choice->stop < 0 || (size_t)choice->stop >= options->n_stop) return json_null();
     return json_text(options->stop[choice->stop].data, options->stop[choice->stop].length);
 }
@@ -56,14 +57,14 @@ static json_t *message_json(const struct generation *g, json_t *content, bool wh
 
 static void send(struct generation *g, const char *type, json_t *data)
 {
-    if (!g->ask.stream) {
+    if (!g->params.stream) {
         json_decref(data);
         return;
     }
     json_t *event = json_pack("{s:s}", "type", type);
     json_object_update(event, data);
     json_decref(data);
-    wire_event(g->group.exchange, type, event);
+    sse_send(g->group.exchange, type, event);
 }
 
 static json_int_t index_of(const struct answer *answer)
@@ -101,7 +102,7 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
     struct answer *answer = g->state;
     bool reasoning = part == ENGINE_REPLY_REASONING;
     static const struct engine_string nothing = {"", 0};
-    if (reasoning && g->ask.hides_reasoning) text = &nothing;
+    if (reasoning && g->params.hides_reasoning) text = &nothing;
     if (answer->part && answer->part != part) close_block(g);
     if (!answer->part) {
         answer->part = part;
@@ -149,7 +150,7 @@ static json_t *end(struct generation *g)
     const struct choice *choice = &g->choices[0];
     struct answer *answer = g->state;
     close_block(g);
-    if (!g->ask.stream) return message_json(g, json_incref(answer->blocks), true);
+    if (!g->params.stream) return message_json(g, json_incref(answer->blocks), true);
     send(g, "message_delta",
          json_pack("{s:{s:s, s:o}, s:o}", "delta", "stop_reason", stop_reason(choice), "stop_sequence",
                    stop_text(choice), "usage", usage_json(g, true)));
@@ -157,12 +158,12 @@ static json_t *end(struct generation *g)
     return NULL;
 }
 
-static void failed(struct generation *g, const struct mistake *mistake)
+static void failed(struct generation *g, const struct api_error *error)
 {
     send(g, "error",
          json_pack("{s:{s:s, s:o}}", "error", "type",
-                   mistake->status < 500 ? "invalid_request_error" : "api_error", "message",
-                   json_line(mistake->message)));
+                   error->status < 500 ? "invalid_request_error" : "api_error", "message",
+                   json_line(error->message)));
 }
 
 static void free_answer(struct generation *g)
@@ -186,41 +187,41 @@ static const struct format format = {
 };
 
 /* NULL: out of memory, and the exchange has been answered. */
-static struct generation *create(struct exchange *exchange, struct mistake *mistake)
+static struct generation *create(struct exchange *exchange, struct api_error *error)
 {
     struct generation *g = generation_create(exchange, &format, "msg_");
     if (!g) return NULL;
     struct answer *answer = g->state = calloc(1, sizeof *answer);
     if (answer) answer->blocks = json_array();
     if (answer && answer->blocks)
-        messages_read(&g->ask, exchange_json(exchange), &answer->made, mistake);
+        messages_read(&g->params, exchange_json(exchange), &answer->made, error);
     else
-        mistake_memory(mistake);
+        api_error_memory(error);
     return g;
 }
 
 void api_messages(struct exchange *exchange)
 {
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     const json_t *most = json_object_get(exchange_json(exchange), "max_tokens");
-    struct generation *g = create(exchange, &mistake);
+    struct generation *g = create(exchange, &error);
     if (!g) return;
-    if (!most || json_is_null(most)) mistake_in(&mistake, "max_tokens", "\"max_tokens\" is missing");
-    generation_run(g, &mistake);
+    if (!most || json_is_null(most)) api_error_in(&error, "max_tokens", "\"max_tokens\" is missing");
+    generation_start(g, &error);
 }
 
 void api_count_tokens(struct exchange *exchange)
 {
-    struct mistake mistake = wire_mistake(exchange);
-    struct generation *g = create(exchange, &mistake);
+    struct api_error error = api_error_none(exchange);
+    struct generation *g = create(exchange, &error);
     if (!g) return;
-    if (!mistake.status) conversation_prompt(g, &mistake);
+    if (!error.status) conversation_prompt(g, &error);
     json_t *answer = json_pack("{s:o}", "input_tokens", json_count(g->tokens.count));
     generation_drop(g);
-    if (!mistake.status) {
-        wire_answer(exchange, answer);
+    if (!error.status) {
+        exchange_answer_json(exchange, answer);
         return;
     }
     json_decref(answer);
-    wire_fail(exchange, &mistake);
+    api_error_answer(exchange, &error);
 }

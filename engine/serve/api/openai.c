@@ -94,9 +94,9 @@ json_t *openai_logprob(struct engine_model *model, const struct engine_event *ev
 void openai_take_token(struct choice *choice, const struct engine_event *event)
 {
     const struct generation *g = choice->generation;
-    if (!g->ask.logprobs) return;
+    if (!g->params.logprobs) return;
     if (!choice->state) choice->state = json_array();
-    json_array_append_new(choice->state, openai_logprob(g->served->model, event, g->ask.n_top));
+    json_array_append_new(choice->state, openai_logprob(g->served->model, event, g->params.n_top));
 }
 
 void openai_free_tokens(struct choice *choice)
@@ -104,10 +104,10 @@ void openai_free_tokens(struct choice *choice)
     json_decref(choice->state);
 }
 
-void openai_stream_failed(struct generation *generation, const struct mistake *mistake)
+void openai_stream_failed(struct generation *generation, const struct api_error *error)
 {
-    json_t *error = json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", json_line(mistake->message),
-                              "type", mistake->status < 500 ? "invalid_request_error" : "server_error",
-                              "param", mistake->param[0] ? mistake->param : NULL, "code", mistake->code);
-    wire_event(generation->group.exchange, NULL, error);
+    json_t *body = json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", json_line(error->message),
+                             "type", error->status < 500 ? "invalid_request_error" : "server_error", "param",
+                             error->param[0] ? error->param : NULL, "code", error->code);
+    sse_send(generation->group.exchange, NULL, body);
 }

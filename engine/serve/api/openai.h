@@ -1,4 +1,5 @@
-/* openai.h: parts of answers that OpenAI's APIs share. All functions give new references; NULL: out of memory. */
+/* openai.h: parts of answers that OpenAI's APIs share. All functions give new references; NULL: out of
+ * memory. */
 #ifndef ENGINE_SERVE_API_OPENAI_H
 #define ENGINE_SERVE_API_OPENAI_H
 
@@ -14,10 +15,11 @@ const char *openai_finish_reason(const struct choice *choice);
 json_t *openai_usage(const struct generation *generation);
 /* How long a choice took so far, as llama.cpp's server has it. */
 json_t *openai_timings(const struct choice *choice);
-/* A token with its probability and its most likely rivals, as in chat's logprobs.content. `n_top`: of event->top. */
+/* A token with its probability and its most likely rivals, as in chat's logprobs.content. `n_top`: of
+ * event->top. */
 json_t *openai_logprob(struct engine_model *model, const struct engine_event *event, uint32_t n_top);
-/* Keeps such tokens in choice->state, an array, if the request wants them: all of a choice, or of a stream those that no part
- * has had yet. For the generation's `token`. */
+/* Keeps such tokens in choice->state, an array, if the request wants them: all of a choice, or of a stream
+ * those that no part has had yet. For the generation's `token`. */
 void openai_take_token(struct choice *choice, const struct engine_event *event);
 void openai_free_tokens(struct choice *choice);
 /* -9999 for what is impossible, as in OpenAI's API: JSON has no infinity. */
@@ -25,17 +27,17 @@ json_t *openai_logarithm(float logprob);
 /* A float32 as it was typed: 0.95 is not 0.949999988. */
 json_t *openai_number(float value);
 /* Sends {"error": {…}} in a stream. */
-void openai_stream_failed(struct generation *generation, const struct mistake *mistake);
+void openai_stream_failed(struct generation *generation, const struct api_error *error);
 
 /* Fields of chat and completions alike that nothing depends on, and such that can only have one value. */
 #define OPENAI_COMMON_FIELDS                                                                                 \
-    {"model", ask_read_nothing}, {"user", ask_read_any_text}, {"metadata", ask_read_metadata},               \
-        {"safety_identifier", ask_read_any_text}, {"prompt_cache_key", ask_read_any_text},                   \
-        {"prompt_cache_retention", ask_read_any_text}, {"store", ask_read_only_false},                       \
-        {"service_tier", ask_read_service_tier}, {"cache_prompt", ask_read_only_true},                       \
-        {"stream", ask_read_stream}, {"stream_options", ask_read_stream_options},                            \
+    {"model", params_read_nothing}, {"user", params_read_any_text}, {"metadata", params_read_metadata},      \
+        {"safety_identifier", params_read_any_text}, {"prompt_cache_key", params_read_any_text},             \
+        {"prompt_cache_retention", params_read_any_text}, {"store", params_read_only_false},                 \
+        {"service_tier", params_read_service_tier}, {"cache_prompt", params_read_only_true},                 \
+        {"stream", params_read_stream}, {"stream_options", params_read_stream_options},                      \
     {                                                                                                        \
-        "n", ask_read_n                                                                                      \
+        "n", params_read_n                                                                                   \
     }
 
 #endif

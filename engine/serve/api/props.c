@@ -49,5 +49,5 @@ void api_props(struct exchange *exchange)
                             json_pack("{s:I}", "max_tokens", (json_int_t)state.n_attention));
     if (state.is_loaded)
         json_object_set_new(settings, "n_ctx", json_integer((json_int_t)state.context.n_context));
-    wire_answer(exchange, props);
+    exchange_answer_json(exchange, props);
 }

@@ -1,4 +1,5 @@
-/* read.h: the JSON of requests to asks, for those who test it apart from HTTP. Each returns false with a mistake. */
+/* read.h: the JSON of requests to their parameters, for those who test it apart from HTTP. Each returns false
+ * with an error. */
 #ifndef ENGINE_SERVE_API_READ_H
 #define ENGINE_SERVE_API_READ_H
 
@@ -6,13 +7,16 @@
 
 struct served;
 
-bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake);
+bool chat_read(struct params *params, json_t *body, struct api_error *error);
 /* Prompts are encoded by the model's tokenizer, and its FIM tokens are used. */
-bool completions_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake);
-bool infill_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake);
-bool completion_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake);
-/* Items of the Responses API become chat's messages and tools; *made, to be kept as long as the ask, holds them. */
-bool responses_read(struct ask *ask, json_t *body, json_t **made, struct mistake *mistake);
-bool messages_read(struct ask *ask, json_t *body, json_t **made, struct mistake *mistake);
+bool completions_read(struct params *params, const struct served *served, json_t *body,
+                      struct api_error *error);
+bool infill_read(struct params *params, const struct served *served, json_t *body, struct api_error *error);
+bool completion_read(struct params *params, const struct served *served, json_t *body,
+                     struct api_error *error);
+/* Items of the Responses API become chat's messages and tools; *made, to be kept as long as the parameters,
+ * holds them. */
+bool responses_read(struct params *params, json_t *body, json_t **made, struct api_error *error);
+bool messages_read(struct params *params, json_t *body, json_t **made, struct api_error *error);
 
 #endif

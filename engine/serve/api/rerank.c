@@ -1,5 +1,5 @@
-/* rerank.c: POST /v1/rerank and /v2/rerank: documents by how well they answer a query. Fields and answer have the shape of Jina's and
- * Cohere's APIs, as llama.cpp's server has it. */
+/* rerank.c: POST /v1/rerank and /v2/rerank: documents by how well they answer a query. Fields and answer have
+ * the shape of Jina's and Cohere's APIs, as llama.cpp's server has it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "serve/api/api.h"
 #include "serve/api/vectors.h"
 
-#define MOST_DOCUMENTS 2048
+#define MAX_DOCUMENTS 2048
 
 struct rerank {
     struct vectors vectors;
@@ -41,13 +41,13 @@ static int take_pair(void *user, const int32_t *ids, const int32_t *types, size_
 
 static bool read_documents(struct rerank *all, const json_t *query)
 {
-    struct mistake *mistake = &all->vectors.group.mistake;
+    struct api_error *error = &all->vectors.group.error;
     const char *what = all->vectors.what;
     struct engine_string first = {json_string_value(query), json_string_length(query)};
     size_t count = json_array_size(all->documents);
-    if (!json_is_string(query)) return mistake_in(mistake, "query", "\"query\" should be a text");
-    if (count == 0 || count > MOST_DOCUMENTS)
-        return mistake_in(mistake, what, "\"%s\" should be an array of 1 to %d texts", what, MOST_DOCUMENTS);
+    if (!json_is_string(query)) return api_error_in(error, "query", "\"query\" should be a text");
+    if (count == 0 || count > MAX_DOCUMENTS)
+        return api_error_in(error, what, "\"%s\" should be an array of 1 to %d texts", what, MAX_DOCUMENTS);
     if (!vectors_room(&all->vectors, count)) return false;
     for (size_t i = 0; i < count; i++) {
         struct vector_input *input = &all->vectors.inputs[i];
@@ -55,15 +55,15 @@ static bool read_documents(struct rerank *all, const json_t *query)
         static const char *const keys[] = {"text", NULL};
         char where[40];
         snprintf(where, sizeof where, "%s[%zu]", what, i);
-        if (!ask_check_keys(document, where, keys, mistake)) return false;
+        if (!params_check_keys(document, where, keys, error)) return false;
         if (!text)
-            return mistake_in(mistake, what, "\"%s\"[%zu] should be a text, or an object with a \"text\"",
-                              what, i);
+            return api_error_in(error, what, "\"%s\"[%zu] should be a text, or an object with a \"text\"",
+                                what, i);
         struct engine_string second = {json_string_value(text), json_string_length(text)};
         int status =
             engine_model_encode_pair_within(all->vectors.served->model, first, second,
                                             all->vectors.cuts ? all->vectors.n_most : 0, take_pair, input);
-        if (status) return mistake_of_engine(mistake, status, what);
+        if (status) return api_error_of_engine(error, status, what);
         if (!vectors_fits(&all->vectors, input)) return false;
     }
     return true;
@@ -75,8 +75,8 @@ static bool read_top(struct rerank *all, const json_t *body)
     all->n_top = SIZE_MAX;
     if (!top || json_is_null(top)) return true;
     if (!json_is_integer(top) || json_integer_value(top) < 1)
-        return mistake_in(&all->vectors.group.mistake, "top_n",
-                          "\"top_n\" should be a whole number, at least 1");
+        return api_error_in(&all->vectors.group.error, "top_n",
+                            "\"top_n\" should be a whole number, at least 1");
     all->n_top = (size_t)json_integer_value(top);
     return true;
 }
@@ -86,8 +86,8 @@ static bool read_returns(struct rerank *all, const json_t *body)
     const json_t *value = json_object_get(body, "return_documents");
     all->returns_documents = json_is_true(value);
     return !value || json_is_null(value) || json_is_boolean(value) ||
-           mistake_in(&all->vectors.group.mistake, "return_documents",
-                      "\"return_documents\" should be true or false");
+           api_error_in(&all->vectors.group.error, "return_documents",
+                        "\"return_documents\" should be true or false");
 }
 
 static bool read_body(struct rerank *all, json_t *body)
@@ -96,7 +96,7 @@ static bool read_body(struct rerank *all, json_t *body)
                                         "texts", "top_n",    "return_documents",
                                         "user",  "truncate", "truncate_prompt_tokens",
                                         NULL};
-    if (!ask_check_fields(body, known, &all->vectors.group.mistake)) return false;
+    if (!params_check_fields(body, known, &all->vectors.group.error)) return false;
     all->documents = json_object_get(body, "documents");
     if (!all->documents && (all->documents = json_object_get(body, "texts"))) all->vectors.what = "texts";
     return read_top(all, body) && read_returns(all, body) && vectors_read_truncate(&all->vectors, body) &&
@@ -108,10 +108,10 @@ static bool know_model(struct rerank *all)
     struct engine_model *model = all->vectors.served->model;
     struct engine_embedding_info info = {.struct_size = sizeof info};
     int status = engine_model_embedding_info(model, &info);
-    if (status) return mistake_of_engine(&all->vectors.group.mistake, status, "model");
+    if (status) return api_error_of_engine(&all->vectors.group.error, status, "model");
     if (relevance_label(model, &info, &all->label) != ENGINE_OK)
-        return mistake_with_code(&all->vectors.group.mistake, "model_not_supported", "model", "%.80s: %s",
-                                 all->vectors.served->name, command_message());
+        return api_error_with_code(&all->vectors.group.error, "model_not_supported", "model", "%.80s: %s",
+                                   all->vectors.served->name, command_message());
     all->n_labels = all->vectors.n_kept = info.n_labels;
     all->vectors.n_longest = info.n_context;
     return true;
@@ -155,5 +155,5 @@ void api_rerank(struct exchange *exchange)
     all->vectors.what = "documents";
     all->vectors.answer = answer_of;
     if (know_model(all)) read_body(all, exchange_json(exchange));
-    vectors_run(&all->vectors);
+    vectors_start(&all->vectors);
 }

@@ -4,7 +4,8 @@
 
 #include "serve/generate/ask.h"
 
-/* Offers the tools of `tools` (NULL or null: none), and those that items of `input` add. False: a mistake. */
-bool responses_tools(struct ask *ask, const json_t *tools, const json_t *input, struct mistake *mistake);
+/* Offers the tools of `tools` (NULL or null: none), and those that items of `input` add. False: an error. */
+bool responses_tools(struct params *params, const json_t *tools, const json_t *input,
+                     struct api_error *error);
 
 #endif

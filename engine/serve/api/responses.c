@@ -1,4 +1,5 @@
-/* responses.c: POST /v1/responses: OpenAI's Responses API, for text and functions. Nothing is kept between requests. */
+/* responses.c: POST /v1/responses: OpenAI's Responses API, for text and functions. Nothing is kept between
+ * requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static json_t *usage_json(const struct generation *g)
                      json_count(usage.n_prompt + usage.n_generated));
 }
 
-static json_t *response(const struct generation *g, const char *status, json_t *error)
+static json_t *response(const struct generation *g, const char *status, json_t *body)
 {
     const struct answer *answer = g->state;
     bool done = strcmp(status, "in_progress") != 0;
@@ -50,17 +51,17 @@ static json_t *response(const struct generation *g, const char *status, json_t *
         "s:o, "
         "s:s, s:o, s:o, s:o}",
         "id", g->id, "object", "response", "created_at", (json_int_t)g->created, "status", status,
-        "background", 0, "error", error ? error : json_null(), "incomplete_details",
+        "background", 0, "error", body ? body : json_null(), "incomplete_details",
         strcmp(status, "incomplete") == 0 ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(),
         "instructions", echo_of(g, "instructions", json_null()), "max_output_tokens",
         echo_of(g, "max_output_tokens", json_null()), "model", g->model, "output",
-        done ? json_incref(answer->output) : json_array(), "parallel_tool_calls", !g->ask.one_call,
+        done ? json_incref(answer->output) : json_array(), "parallel_tool_calls", !g->params.one_call,
         "previous_response_id", "reasoning",
         echo_of(g, "reasoning", json_pack("{s:n, s:n}", "effort", "summary")), "store", 0, "temperature",
-        openai_number(g->ask.options.sampler.temperature), "text",
+        openai_number(g->params.options.sampler.temperature), "text",
         echo_of(g, "text", json_pack("{s:{s:s}}", "format", "type", "text")), "tool_choice",
         echo_of(g, "tool_choice", json_string("auto")), "tools", echo_of(g, "tools", json_array()), "top_p",
-        openai_number(g->ask.options.sampler.top_p), "truncation", "disabled", "usage",
+        openai_number(g->params.options.sampler.top_p), "truncation", "disabled", "usage",
         done ? usage_json(g) : json_null(), "user", echo_of(g, "user", json_null()), "metadata",
         echo_of(g, "metadata", json_object()));
     return json;
@@ -72,14 +73,14 @@ static json_t *response(const struct generation *g, const char *status, json_t *
 static void send(struct generation *g, const char *type, json_t *data)
 {
     struct answer *answer = g->state;
-    if (!g->ask.stream) {
+    if (!g->params.stream) {
         json_decref(data);
         return;
     }
     json_t *event = json_pack("{s:s, s:I}", "type", type, "sequence_number", answer->sequence++);
     json_object_update(event, data);
     json_decref(data);
-    wire_event(g->group.exchange, type, event);
+    sse_send(g->group.exchange, type, event);
 }
 
 static json_int_t index_of(const struct answer *answer)
@@ -169,9 +170,9 @@ static void take_token(struct choice *choice, const struct engine_event *event)
 {
     const struct generation *g = choice->generation;
     struct answer *answer = g->state;
-    if (!g->ask.logprobs) return;
+    if (!g->params.logprobs) return;
     if (!answer->logprobs) answer->logprobs = json_array();
-    json_array_append_new(answer->logprobs, openai_logprob(g->served->model, event, g->ask.n_top));
+    json_array_append_new(answer->logprobs, openai_logprob(g->served->model, event, g->params.n_top));
 }
 
 static void take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
@@ -192,11 +193,13 @@ static json_t *call_item(const struct generation *g, const char *status, const j
 {
     const struct answer *answer = g->state;
     const char *offered = json_string_value(json_object_get(call, "name"));
-    const json_t *origin = ask_origin(&g->ask, offered);
+    const json_t *origin = params_origin(&g->params, offered);
     json_t *name = json_object_get(origin ? origin : call, "name"),
            *space = json_object_get(origin, "namespace"), *arguments = json_object_get(call, "arguments");
-    bool custom = ask_is_custom(&g->ask, offered);
-    json_t *text = !whole ? json_string("") : custom ? ask_custom_input(arguments) : json_incref(arguments);
+    bool custom = params_is_custom(&g->params, offered);
+    json_t *text = !whole   ? json_string("")
+                   : custom ? params_custom_input(arguments)
+                            : json_incref(arguments);
     return json_pack("{s:s, s:s, s:s, s:O, s:O, s:o, s:O*}", "id", answer->item, "type",
                      custom ? "custom_tool_call" : "function_call", "status", status, "call_id",
                      json_object_get(call, "id"), "name", name, custom ? "input" : "arguments", text,
@@ -223,7 +226,7 @@ static void take_call(struct choice *choice, size_t number, const struct engine_
     struct answer *answer = g->state;
     const json_t *call = json_array_get(choice->calls, number);
     const char *status = piece->flags & ENGINE_REPLY_CALL_CUT ? "incomplete" : "completed";
-    bool custom = ask_is_custom(&g->ask, json_string_value(json_object_get(call, "name")));
+    bool custom = params_is_custom(&g->params, json_string_value(json_object_get(call, "name")));
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
         close_item(g, "completed");
         random_id(answer->item, sizeof answer->item, custom ? "ctc_" : "fc_", 24);
@@ -257,17 +260,17 @@ static json_t *end(struct generation *g)
     /* An answer has at least a message. */
     if (!answer->part && json_array_size(answer->output) == 0) open_item(g, ENGINE_REPLY_CONTENT);
     close_item(g, status);
-    if (!g->ask.stream) return response(g, status, NULL);
+    if (!g->params.stream) return response(g, status, NULL);
     send(g, choice->cut ? "response.incomplete" : "response.completed",
          json_pack("{s:o}", "response", response(g, status, NULL)));
     return NULL;
 }
 
-static void failed(struct generation *g, const struct mistake *mistake)
+static void failed(struct generation *g, const struct api_error *error)
 {
-    json_t *error = json_pack("{s:s, s:o}", "code", mistake->status < 500 ? "invalid_prompt" : "server_error",
-                              "message", json_line(mistake->message));
-    send(g, "response.failed", json_pack("{s:o}", "response", response(g, "failed", error)));
+    json_t *body = json_pack("{s:s, s:o}", "code", error->status < 500 ? "invalid_prompt" : "server_error",
+                             "message", json_line(error->message));
+    send(g, "response.failed", json_pack("{s:o}", "response", response(g, "failed", body)));
 }
 
 static void free_answer(struct generation *g)
@@ -294,14 +297,14 @@ static const struct format format = {
 
 void api_responses(struct exchange *exchange)
 {
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, &format, "resp_");
     if (!g) return;
     struct answer *answer = g->state = calloc(1, sizeof *answer);
     if (answer) answer->output = json_array();
     if (answer && answer->output)
-        responses_read(&g->ask, exchange_json(exchange), &answer->made, &mistake);
+        responses_read(&g->params, exchange_json(exchange), &answer->made, &error);
     else
-        mistake_memory(&mistake);
-    generation_run(g, &mistake);
+        api_error_memory(&error);
+    generation_start(g, &error);
 }

@@ -26,14 +26,14 @@ static void finish(struct group *group)
     struct score *score = (struct score *)group;
     struct question *question = score->questions.items;
     json_t *answer = NULL;
-    if (!group->mistake.status) {
+    if (!group->error.status) {
         question_finish(question);
         answer = question_json(score->served->model, question);
     }
-    if (group->mistake.status)
-        wire_fail(group->exchange, &group->mistake);
+    if (group->error.status)
+        api_error_answer(group->exchange, &group->error);
     else
-        wire_answer(group->exchange, answer);
+        exchange_answer_json(group->exchange, answer);
     questions_free(&score->questions);
     group_free(group);
     free(score);
@@ -77,33 +77,33 @@ static const char *param_of(const struct group *group, const char *message)
 /* ---- Requests ---- */
 
 /* The fields of a line of `engine score`, and "logprobs". */
-static bool read_body(struct score *score, json_t *body, struct mistake *mistake)
+static bool read_body(struct score *score, json_t *body, struct api_error *error)
 {
     static const char *const known[] = {"model", "prompt", "tokens", "answers", "id", "logprobs", NULL};
     const json_t *answers = json_object_get(body, "answers"), *logprobs = json_object_get(body, "logprobs");
     /* The command line has words of its own for these. */
-    if (!answers || json_is_null(answers)) return mistake_in(mistake, "answers", "\"answers\" is missing");
+    if (!answers || json_is_null(answers)) return api_error_in(error, "answers", "\"answers\" is missing");
     if (!json_object_get(body, "prompt") == !json_object_get(body, "tokens"))
-        return mistake_in(mistake, "prompt", "the request should have either \"prompt\" or \"tokens\"");
-    if (!ask_check_fields(body, known, mistake)) return false;
+        return api_error_in(error, "prompt", "the request should have either \"prompt\" or \"tokens\"");
+    if (!params_check_fields(body, known, error)) return false;
     json_t *line = json_copy(body);
-    if (!line) return mistake_memory(mistake);
+    if (!line) return api_error_memory(error);
     json_object_del(line, "model");
     json_object_del(line, "logprobs");
     int status = question_read(exchange_server(score->group.exchange)->arguments, score->served->model, line,
                                &score->questions);
     json_decref(line);
-    if (status == ENGINE_ERROR_MEMORY) return mistake_of_engine(mistake, status, NULL);
-    if (status) return mistake_in(mistake, NULL, "%s", command_message());
+    if (status == ENGINE_ERROR_MEMORY) return api_error_of_engine(error, status, NULL);
+    if (status) return api_error_in(error, NULL, "%s", command_message());
     if (logprobs && !json_is_null(logprobs)) {
         json_int_t n = json_integer_value(logprobs);
         if (!json_is_integer(logprobs) || n < 0 || n > 1000)
-            return mistake_in(mistake, "logprobs", "\"logprobs\" should be a whole number up to 1000");
+            return api_error_in(error, "logprobs", "\"logprobs\" should be a whole number up to 1000");
         score->n_logprobs = (uint32_t)n;
     }
     if (score->questions.n_longest <= score->served->info.n_context) return true;
-    return mistake_with_code(
-        mistake, "context_length_exceeded", "answers",
+    return api_error_with_code(
+        error, "context_length_exceeded", "answers",
         "the prompt has %zu tokens with its longest answer, but the context of this model takes "
         "%u here",
         score->questions.n_longest, score->served->info.n_context);
@@ -117,13 +117,13 @@ void api_score(struct exchange *exchange)
         exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL, "out of memory (scores)");
         return;
     }
-    struct mistake *mistake = &score->group.mistake;
+    struct api_error *error = &score->group.error;
     score->group.fill = fill_request;
     score->group.take = take_event;
     score->group.finish = finish;
     score->group.param = param_of;
     score->served = exchange_model(exchange);
-    if (read_body(score, exchange_json(exchange), mistake))
-        group_room(&score->group, score->questions.items->n_answers, mistake);
-    group_run(&score->group);
+    if (read_body(score, exchange_json(exchange), error))
+        group_room(&score->group, score->questions.items->n_answers, error);
+    group_submit(&score->group);
 }

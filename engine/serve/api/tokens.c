@@ -8,11 +8,11 @@
 #include "serve/generate/conversation-prompt.h"
 #include "serve/generate/wire.h"
 
-static bool read_flag(const json_t *body, const char *name, bool otherwise, struct mistake *mistake)
+static bool read_flag(const json_t *body, const char *name, bool otherwise, struct api_error *error)
 {
     const json_t *value = json_object_get(body, name);
     if (!value || json_is_null(value)) return otherwise;
-    if (!json_is_boolean(value)) mistake_in(mistake, name, "\"%s\" should be true or false", name);
+    if (!json_is_boolean(value)) api_error_in(error, name, "\"%s\" should be true or false", name);
     return json_is_true(value);
 }
 
@@ -50,51 +50,51 @@ void api_tokenize(struct exchange *exchange)
     const json_t *content = json_object_get(body, "content");
     const struct served *served = exchange_model(exchange);
     const struct vocabulary *v = &served->vocabulary;
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct token_list tokens = {0};
-    ask_check_fields(body, known, &mistake);
-    bool special = read_flag(body, "add_special", false, &mistake),
-         parse = read_flag(body, "parse_special", true, &mistake),
-         pieces = read_flag(body, "with_pieces", false, &mistake);
-    if (!json_is_string(content)) mistake_in(&mistake, "content", "\"content\" should be a text");
-    if (!mistake.status) {
+    params_check_fields(body, known, &error);
+    bool special = read_flag(body, "add_special", false, &error),
+         parse = read_flag(body, "parse_special", true, &error),
+         pieces = read_flag(body, "with_pieces", false, &error);
+    if (!json_is_string(content)) api_error_in(&error, "content", "\"content\" should be a text");
+    if (!error.status) {
         uint32_t how = (special ? ENGINE_ENCODE_BOS_EOS : 0u) | (parse ? ENGINE_ENCODE_SPECIAL : 0u);
         int status = v->api->encode(v->tokenizer, json_string_value(content), json_string_length(content),
                                     how, token_list_sink, &tokens);
-        if (status) mistake_of_engine(&mistake, status, "content");
+        if (status) api_error_of_engine(&error, status, "content");
         if (special && !status) token_list_drop_bos(&v->info, &tokens, 0);
     }
-    if (mistake.status)
-        wire_fail(exchange, &mistake);
+    if (error.status)
+        api_error_answer(exchange, &error);
     else
-        wire_answer(exchange, tokens_json(served, &tokens, pieces));
+        exchange_answer_json(exchange, tokens_json(served, &tokens, pieces));
     free(tokens.ids);
 }
 
 static bool decode(const struct vocabulary *v, const json_t *ids, struct text_buffer *text,
-                   struct mistake *mistake)
+                   struct api_error *error)
 {
     struct engine_decoder *decoder;
     struct engine_string piece;
     size_t i;
     json_t *item;
     int status = v->api->decoder_create(v->tokenizer, 1, &decoder);
-    if (status) return mistake_of_engine(mistake, status, NULL);
+    if (status) return api_error_of_engine(error, status, NULL);
     json_array_foreach((json_t *)(size_t)ids, i, item)
     {
         json_int_t id = json_integer_value(item);
         bool good = json_is_integer(item) && id >= 0 && id < (json_int_t)v->info.n_tokens;
         if (!good)
-            mistake_in(mistake, "tokens", "\"tokens\" should have ids from 0 to %u", v->info.n_tokens - 1);
+            api_error_in(error, "tokens", "\"tokens\" should have ids from 0 to %u", v->info.n_tokens - 1);
         status = good ? v->api->decode(decoder, (int32_t)id, &piece) : ENGINE_OK;
         if (good && !status) status = text_add(text, &piece);
         if (!good || status) break;
     }
-    if (!status && !mistake->status) status = v->api->decode_end(decoder, &piece);
-    if (!status && !mistake->status) status = text_add(text, &piece);
+    if (!status && !error->status) status = v->api->decode_end(decoder, &piece);
+    if (!status && !error->status) status = text_add(text, &piece);
     v->api->decoder_destroy(decoder);
-    if (status) mistake_of_engine(mistake, status, "tokens");
-    return !mistake->status;
+    if (status) api_error_of_engine(error, status, "tokens");
+    return !error->status;
 }
 
 void api_detokenize(struct exchange *exchange)
@@ -102,15 +102,15 @@ void api_detokenize(struct exchange *exchange)
     static const char *const known[] = {"model", "tokens", NULL};
     json_t *body = exchange_json(exchange);
     const json_t *ids = json_object_get(body, "tokens");
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct text_buffer text = {0};
-    ask_check_fields(body, known, &mistake);
-    if (!json_is_array(ids)) mistake_in(&mistake, "tokens", "\"tokens\" should be an array of token ids");
-    if (!mistake.status) decode(&exchange_model(exchange)->vocabulary, ids, &text, &mistake);
-    if (mistake.status)
-        wire_fail(exchange, &mistake);
+    params_check_fields(body, known, &error);
+    if (!json_is_array(ids)) api_error_in(&error, "tokens", "\"tokens\" should be an array of token ids");
+    if (!error.status) decode(&exchange_model(exchange)->vocabulary, ids, &text, &error);
+    if (error.status)
+        api_error_answer(exchange, &error);
     else
-        wire_answer(exchange, json_pack("{s:o}", "content", json_buffer(&text)));
+        exchange_answer_json(exchange, json_pack("{s:o}", "content", json_buffer(&text)));
     free(text.data);
 }
 
@@ -129,19 +129,19 @@ static struct engine_string without_bos(const struct served *served, struct engi
 /* The prompt of a request of chat, as text: the same fields, of which those about sampling change nothing. */
 void api_apply_template(struct exchange *exchange)
 {
-    struct mistake mistake = wire_mistake(exchange);
+    struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, NULL, "template-");
     if (!g) return;
-    if (chat_read(&g->ask, exchange_json(exchange), &mistake)) conversation_prompt(g, &mistake);
-    struct engine_string text = mistake.status ? (struct engine_string){"", 0}
-                                               : without_bos(g->served, engine_rendered_text(g->rendered));
+    if (chat_read(&g->params, exchange_json(exchange), &error)) conversation_prompt(g, &error);
+    struct engine_string text = error.status ? (struct engine_string){"", 0}
+                                             : without_bos(g->served, engine_rendered_text(g->rendered));
     json_t *answer = json_pack("{s:o, s:o}", "prompt", json_text(text.data, text.length), "tokens",
                                json_count(g->tokens.count));
     generation_drop(g);
-    if (!mistake.status) {
-        wire_answer(exchange, answer);
+    if (!error.status) {
+        exchange_answer_json(exchange, answer);
         return;
     }
     json_decref(answer);
-    wire_fail(exchange, &mistake);
+    api_error_answer(exchange, &error);
 }

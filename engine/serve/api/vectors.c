@@ -12,11 +12,11 @@
 static void finish(struct group *group)
 {
     struct vectors *all = (struct vectors *)group;
-    json_t *answer = group->mistake.status ? NULL : all->answer(all);
-    if (group->mistake.status)
-        wire_fail(group->exchange, &group->mistake);
+    json_t *answer = group->error.status ? NULL : all->answer(all);
+    if (group->error.status)
+        api_error_answer(group->exchange, &group->error);
     else
-        wire_answer(group->exchange, answer);
+        exchange_answer_json(group->exchange, answer);
     for (size_t i = 0; i < all->n_inputs; i++) {
         free(all->inputs[i].tokens.ids);
         free(all->inputs[i].types);
@@ -61,7 +61,7 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
     if (event->kind != ENGINE_EVENT_DONE) return;
     if (event->embedding) {
         input->values = keep(all, event->embedding);
-        if (!input->values) mistake_memory(&group->mistake);
+        if (!input->values) api_error_memory(&group->error);
     } else if (event->reason == ENGINE_DONE_CONTEXT) {
         group_fail_with(group, 500, "the cache has no room for one of the texts");
     } else {
@@ -97,9 +97,9 @@ void *vectors_create(struct exchange *exchange, size_t size)
 bool vectors_room(struct vectors *all, size_t n_inputs)
 {
     all->inputs = calloc(n_inputs, sizeof *all->inputs);
-    if (!all->inputs) return mistake_memory(&all->group.mistake);
+    if (!all->inputs) return api_error_memory(&all->group.error);
     all->n_inputs = n_inputs;
-    return group_room(&all->group, n_inputs, &all->group.mistake);
+    return group_room(&all->group, n_inputs, &all->group.error);
 }
 
 /* Tokens that a text may have. */
@@ -114,15 +114,15 @@ bool vectors_read_truncate(struct vectors *all, const json_t *body)
     const json_t *flag = json_object_get(body, "truncate"),
                  *number = json_object_get(body, "truncate_prompt_tokens");
     const struct vocabulary *v = &all->served->vocabulary;
-    struct mistake *mistake = &all->group.mistake;
+    struct api_error *error = &all->group.error;
     json_int_t n = json_integer_value(number);
     all->n_most = limit_of(all);
     if (flag && !json_is_null(flag) && !json_is_boolean(flag))
-        return mistake_in(mistake, "truncate", "\"truncate\" should be true or false");
+        return api_error_in(error, "truncate", "\"truncate\" should be true or false");
     bool has_number = number && !json_is_null(number);
     if (has_number && (!json_is_integer(number) || n == 0 || n < -1 || n > (json_int_t)all->n_most))
-        return mistake_in(
-            mistake, "truncate_prompt_tokens",
+        return api_error_in(
+            error, "truncate_prompt_tokens",
             "\"truncate_prompt_tokens\" should be -1 (as many as the model reads) or from 1 to %u",
             all->n_most);
     if (has_number && n > 0) all->n_most = (uint32_t)n;
@@ -132,7 +132,7 @@ bool vectors_read_truncate(struct vectors *all, const json_t *body)
     int status =
         all->cuts ? v->api->encode(v->tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS, token_list_sink, &all->around)
                   : ENGINE_OK;
-    return !status || mistake_of_engine(mistake, status, "truncate");
+    return !status || api_error_of_engine(error, status, "truncate");
 }
 
 bool vectors_fits(struct vectors *all, struct vector_input *input)
@@ -142,17 +142,17 @@ bool vectors_fits(struct vectors *all, struct vector_input *input)
     snprintf(place, sizeof place, all->n_inputs > 1 ? "\"%.40s\"[%zu]" : "\"%.40s\"", all->what,
              (size_t)(input - all->inputs));
     if (input->tokens.count == 0)
-        return mistake_in(&all->group.mistake, all->what, "%s has no tokens", place);
+        return api_error_in(&all->group.error, all->what, "%s has no tokens", place);
     if (all->cuts) token_list_cut(&input->tokens, &all->around, all->n_most);
     if (input->tokens.count <= limit) return true;
-    return mistake_with_code(
-        &all->group.mistake, "context_length_exceeded", all->what,
+    return api_error_with_code(
+        &all->group.error, "context_length_exceeded", all->what,
         "%s has %zu tokens, but the model reads at most %u here: shorten it, or cut it with "
         "\"truncate\": true",
         place, input->tokens.count, limit);
 }
 
-void vectors_run(struct vectors *all)
+void vectors_start(struct vectors *all)
 {
-    group_run(&all->group);
+    group_submit(&all->group);
 }

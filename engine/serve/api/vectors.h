@@ -1,5 +1,5 @@
-/* vectors.h: several token lists to a vector each, an embedding or scores, as requests of the queue; for the handlers whose
- * answer consists of them. */
+/* vectors.h: several token lists to a vector each, an embedding or scores, as requests of the queue; for the
+ * handlers whose answer consists of them. */
 #ifndef ENGINE_SERVE_API_VECTORS_H
 #define ENGINE_SERVE_API_VECTORS_H
 
@@ -16,7 +16,7 @@ struct vector_input {
 };
 
 struct vectors {
-    struct group group; /* a request for each input; its mistake is that of the request, too */
+    struct group group; /* a request for each input; its error is that of the request, too */
     struct served *served;
     const char *model;           /* as the answer names it */
     struct vector_input *inputs; /* [n_inputs] */
@@ -32,15 +32,16 @@ struct vectors {
     json_t *(*answer)(const struct vectors *all); /* a new reference; NULL: out of memory */
 };
 
-/* Begins with zeroed memory of `size` bytes, which begins with a struct vectors. NULL: the exchange has been answered. */
+/* Begins with zeroed memory of `size` bytes, which begins with a struct vectors. NULL: the exchange has been
+ * answered. */
 void *vectors_create(struct exchange *exchange, size_t size);
 /* Reads `truncate` and `truncate_prompt_tokens`, once n_longest is known; without them --truncate counts. */
 bool vectors_read_truncate(struct vectors *all, const json_t *body);
-/* Makes room for inputs. False: a mistake. */
+/* Makes room for inputs. False: an error. */
 bool vectors_room(struct vectors *all, size_t n_inputs);
 /* Checks an input's length. */
 bool vectors_fits(struct vectors *all, struct vector_input *input);
-/* Computes the vectors, unless there is a mistake, answers the exchange, and frees everything. */
-void vectors_run(struct vectors *all);
+/* Computes the vectors, unless there is an error, answers the exchange, and frees everything. */
+void vectors_start(struct vectors *all);
 
 #endif

@@ -1,4 +1,4 @@
-/* ask.c: see ask.h. */
+/* params.c: see params.h. */
 #include "serve/generate/ask.h"
 
 #include <stdio.h>
@@ -9,26 +9,26 @@
 #include "serve/generate/lenient.h"
 #include "serve/generate/strict.h"
 
-void ask_create(struct ask *ask, const struct engine_sampler_options *defaults)
+void params_create(struct params *params, const struct engine_sampler_options *defaults)
 {
-    *ask = (struct ask){.n = 1, .options = {.sampler = *defaults}};
+    *params = (struct params){.n = 1, .options = {.sampler = *defaults}};
 }
 
-void ask_free(struct ask *ask)
+void params_free(struct params *params)
 {
-    text_options_free(&ask->options);
-    json_decref(ask->messages);
-    json_decref(ask->call_names);
-    json_decref(ask->tools);
-    json_decref(ask->origins);
-    json_decref(ask->allowed);
-    json_decref(ask->variables);
-    for (size_t i = 0; i < ask->n_prompts; i++) {
-        free(ask->prompts[i].tokens.ids);
-        free(ask->prompts[i].text);
+    text_options_free(&params->options);
+    json_decref(params->messages);
+    json_decref(params->call_names);
+    json_decref(params->tools);
+    json_decref(params->origins);
+    json_decref(params->allowed);
+    json_decref(params->variables);
+    for (size_t i = 0; i < params->n_prompts; i++) {
+        free(params->prompts[i].tokens.ids);
+        free(params->prompts[i].text);
     }
-    free(ask->prompts);
-    *ask = (struct ask){0};
+    free(params->prompts);
+    *params = (struct params){0};
 }
 
 /* ---- Fields ---- */
@@ -76,7 +76,7 @@ static const char *const text_fields[] = {
     NULL,
 };
 
-const char *ask_field_of(const char *message)
+const char *params_field_of(const char *message)
 {
     /* Where engine.h has another name. */
     static const char *const others[][2] = {{"penalty_repeat", "repeat_penalty"},
@@ -93,60 +93,60 @@ const char *ask_field_of(const char *message)
     return NULL;
 }
 
-/* A copy of an object with only those of its keys that are known, unless --strict refuses others. A new reference; NULL: a
- * mistake. */
+/* A copy of an object with only those of its keys that are known, unless --strict refuses others. A new
+ * reference; NULL: an error. */
 static json_t *known_part(const json_t *object, const char *where, const char *const *known,
-                          struct mistake *mistake)
+                          struct api_error *error)
 {
     json_t *part = json_object(), *value;
     const char *key;
-    if (!part) mistake_memory(mistake);
+    if (!part) api_error_memory(error);
     json_object_foreach((json_t *)(size_t)object, key, value)
     {
         char path[160];
         if (json_is_null(value)) continue;
         snprintf(path, sizeof path, "%.80s.%.70s", where, key);
         if (!is_among(key, known))
-            mistake_unknown(mistake, path);
+            api_error_unknown(error, path);
         else if (json_object_set(part, key, value) != 0)
-            mistake_memory(mistake);
+            api_error_memory(error);
     }
-    if (!mistake->status) return part;
+    if (!error->status) return part;
     json_decref(part);
     return NULL;
 }
 
-bool ask_read_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_format(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     static const char *const outer[] = {"type",   "json_schema", "schema", "name",
                                         "strict", "description", NULL},
                              *const inner[] = {"name", "description", "schema", "strict", NULL};
-    char error[256], where[160];
+    char message[256], where[160];
     json_t *format = json_incref(value), *within = json_object_get(value, "json_schema");
-    bool constrained = ask->options.constrained;
+    bool constrained = params->options.constrained;
     /* Who isn't lenient says it below in his own words. */
-    if (mistake->lenient && json_is_object(value)) {
+    if (error->lenient && json_is_object(value)) {
         json_decref(format);
         snprintf(where, sizeof where, "%.80s.json_schema", name);
-        format = known_part(value, name, outer, mistake);
-        within = format && json_is_object(within) ? known_part(within, where, inner, mistake) : NULL;
-        if (within && json_object_set_new(format, "json_schema", within) != 0) mistake_memory(mistake);
+        format = known_part(value, name, outer, error);
+        within = format && json_is_object(within) ? known_part(within, where, inner, error) : NULL;
+        if (within && json_object_set_new(format, "json_schema", within) != 0) api_error_memory(error);
     }
-    if (!mistake->status &&
-        text_option_read(&ask->options, "response_format", format, error) != TEXT_OPTION_READ)
-        mistake_in(mistake, name, "%s", error);
+    if (!error->status &&
+        text_option_read(&params->options, "response_format", format, message) != TEXT_OPTION_READ)
+        api_error_in(error, name, "%s", message);
     json_decref(format);
-    if (!constrained && ask->options.constrained) ask->constrained_by = name;
-    return !mistake->status && strict_check_format(value, name, mistake);
+    if (!constrained && params->options.constrained) params->constrained_by = name;
+    return !error->status && strict_check_format(value, name, error);
 }
 
 /* Steps that only llama.cpp's server has are left out, as it leaves out what it doesn't know. */
-static bool read_samplers(struct ask *ask, json_t *value, struct mistake *mistake)
+static bool read_samplers(struct params *params, json_t *value, struct api_error *error)
 {
     static const char *const foreign[] = {"infill", "adaptive_p", "tfs_z", NULL};
-    char error[256];
+    char message[256];
     size_t i;
-    json_t *name, *rest = mistake->lenient && json_is_array(value) ? json_array() : json_incref(value);
+    json_t *name, *rest = error->lenient && json_is_array(value) ? json_array() : json_incref(value);
     json_array_foreach(value, i, name)
     {
         const char *word = json_string_value(name);
@@ -154,49 +154,50 @@ static bool read_samplers(struct ask *ask, json_t *value, struct mistake *mistak
         if (!word || !is_among(word, foreign))
             json_array_append(rest, name);
         else
-            lenient_say(mistake->lenient, word, "the sampler \"%s\" of a request is not here, and left out",
+            lenient_say(error->lenient, word, "the sampler \"%s\" of a request is not here, and left out",
                         word);
     }
-    if (text_option_read(&ask->options, "samplers", rest, error) != TEXT_OPTION_READ)
-        mistake_in(mistake, "samplers", "%s", error);
+    if (text_option_read(&params->options, "samplers", rest, message) != TEXT_OPTION_READ)
+        api_error_in(error, "samplers", "%s", message);
     json_decref(rest);
-    return !mistake->status;
+    return !error->status;
 }
 
-static bool read_text_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_text_field(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char error[256];
-    bool constrained = ask->options.constrained;
-    if (strcmp(name, "response_format") == 0) return ask_read_format(ask, name, value, mistake);
-    if (strcmp(name, "samplers") == 0) return read_samplers(ask, value, mistake);
+    char message[256];
+    bool constrained = params->options.constrained;
+    if (strcmp(name, "response_format") == 0) return params_read_format(params, name, value, error);
+    if (strcmp(name, "samplers") == 0) return read_samplers(params, value, error);
     /* As llama.cpp's server and its clients have it. */
-    if (mistake->lenient && strcmp(name, "grammar") == 0 && json_is_string(value) &&
+    if (error->lenient && strcmp(name, "grammar") == 0 && json_is_string(value) &&
         json_string_length(value) == 0)
         return true;
-    if (text_option_read(&ask->options, name, value, error) != TEXT_OPTION_READ)
-        return mistake_in(mistake, name, "%s", error);
-    if (!constrained && ask->options.constrained) ask->constrained_by = name;
+    if (text_option_read(&params->options, name, value, message) != TEXT_OPTION_READ)
+        return api_error_in(error, name, "%s", message);
+    if (!constrained && params->options.constrained) params->constrained_by = name;
     return true;
 }
 
-static bool read_field(struct ask *ask, const char *name, json_t *value, const struct ask_field *fields,
-                       struct mistake *mistake)
+static bool read_field(struct params *params, const char *name, json_t *value,
+                       const struct params_field *fields, struct api_error *error)
 {
     if (json_is_null(value)) return true;
     for (; fields->name; fields++)
-        if (strcmp(fields->name, name) == 0) return fields->read(ask, name, value, mistake);
-    if (is_among(name, text_fields)) return read_text_field(ask, name, value, mistake);
-    if (mistake->lenient && foreign_knows(name, value, mistake)) return !mistake->status;
-    return mistake_unknown(mistake, name);
+        if (strcmp(fields->name, name) == 0) return fields->read(params, name, value, error);
+    if (is_among(name, text_fields)) return read_text_field(params, name, value, error);
+    if (error->lenient && foreign_knows(name, value, error)) return !error->status;
+    return api_error_unknown(error, name);
 }
 
-bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, struct mistake *mistake)
+bool params_read(struct params *params, json_t *body, const struct params_field *fields,
+                 struct api_error *error)
 {
     const char *name;
     json_t *value;
-    if (mistake->lenient) foreign_make_whole(body);
-    bool good = !mistake->lenient || foreign_read(ask, body, fields, mistake);
-    json_object_foreach(body, name, value) good = good && read_field(ask, name, value, fields, mistake);
+    if (error->lenient) foreign_make_whole(body);
+    bool good = !error->lenient || foreign_read(params, body, fields, error);
+    json_object_foreach(body, name, value) good = good && read_field(params, name, value, fields, error);
     return good;
 }
 
@@ -206,35 +207,35 @@ static bool is_given(const json_t *body, const char *name)
     return value && !json_is_null(value);
 }
 
-bool ask_check_pairs(const struct ask *ask, const json_t *body, struct mistake *mistake)
+bool params_check_pairs(const struct params *params, const json_t *body, struct api_error *error)
 {
     static const char *const of_tools[] = {"tool_choice", "parallel_tool_calls"};
-    if (mistake->lenient) return true;
-    if (is_given(body, "stream_options") && !ask->stream)
-        return mistake_in(mistake, "stream_options", "\"stream_options\" goes with \"stream\": true");
+    if (error->lenient) return true;
+    if (is_given(body, "stream_options") && !params->stream)
+        return api_error_in(error, "stream_options", "\"stream_options\" goes with \"stream\": true");
     for (size_t i = 0; i < sizeof of_tools / sizeof *of_tools; i++)
         if (is_given(body, of_tools[i]) && !is_given(body, "tools"))
-            return mistake_in(mistake, of_tools[i], "\"%s\" goes with \"tools\", and there are none",
-                              of_tools[i]);
+            return api_error_in(error, of_tools[i], "\"%s\" goes with \"tools\", and there are none",
+                                of_tools[i]);
     return true;
 }
 
-bool ask_check_fields(json_t *body, const char *const *known, struct mistake *mistake)
+bool params_check_fields(json_t *body, const char *const *known, struct api_error *error)
 {
     const char *name;
     json_t *value;
-    if (mistake->lenient) foreign_make_whole(body);
+    if (error->lenient) foreign_make_whole(body);
     json_object_foreach(body, name, value)
     {
         if (json_is_null(value) || is_among(name, known)) continue;
-        bool other = mistake->lenient && foreign_decides_nothing(name, value, mistake);
-        if (mistake->status || (!other && !mistake_unknown(mistake, name))) return false;
+        bool other = error->lenient && foreign_decides_nothing(name, value, error);
+        if (error->status || (!other && !api_error_unknown(error, name))) return false;
     }
     return true;
 }
 
-bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
-                    struct mistake *mistake)
+bool params_check_keys(const json_t *object, const char *where, const char *const *known,
+                       struct api_error *error)
 {
     const char *name;
     json_t *value;
@@ -242,67 +243,68 @@ bool ask_check_keys(const json_t *object, const char *where, const char *const *
     {
         bool empty = json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
         if (empty || is_among(name, known)) continue;
-        if (mistake->lenient && strcmp(name, "cache_control") == 0) continue;
+        if (error->lenient && strcmp(name, "cache_control") == 0) continue;
         char param[160];
         snprintf(param, sizeof param, "%.80s.%.70s", where, name);
-        if (!mistake_unknown(mistake, param)) return false;
+        if (!api_error_unknown(error, param)) return false;
     }
     return true;
 }
 
 /* ---- Readers ---- */
 
-bool ask_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake)
+bool params_flag(const char *name, const json_t *value, bool *flag, struct api_error *error)
 {
-    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
+    if (!json_is_boolean(value)) return api_error_in(error, name, "\"%s\" should be true or false", name);
     *flag = json_is_true(value);
     return true;
 }
 
-bool ask_check_budget(const char *name, const json_t *object, struct mistake *mistake)
+bool params_check_budget(const char *name, const json_t *object, struct api_error *error)
 {
     const json_t *budget = json_object_get(object, "budget_tokens");
     return !budget || json_is_null(budget) || json_is_number(budget) ||
-           mistake_in(mistake, name, "\"%s.budget_tokens\" should be a number", name);
+           api_error_in(error, name, "\"%s.budget_tokens\" should be a number", name);
 }
 
-bool ask_read_stream(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_stream(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    return ask_flag(name, value, &ask->stream, mistake);
+    return params_flag(name, value, &params->stream, error);
 }
 
-bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_stream_options(struct params *params, const char *name, json_t *value,
+                                struct api_error *error)
 {
     static const char *const known[] = {"include_usage", "include_obfuscation", NULL};
     const json_t *usage = json_object_get(value, "include_usage");
-    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
-    if (!ask_check_keys(value, name, known, mistake)) return false;
-    if (!mistake->lenient && json_is_true(json_object_get(value, "include_obfuscation")))
-        return mistake_in(mistake, "stream_options.include_obfuscation", "obfuscation is not supported");
+    if (!json_is_object(value)) return api_error_in(error, name, "\"%s\" should be an object", name);
+    if (!params_check_keys(value, name, known, error)) return false;
+    if (!error->lenient && json_is_true(json_object_get(value, "include_obfuscation")))
+        return api_error_in(error, "stream_options.include_obfuscation", "obfuscation is not supported");
     return !usage || json_is_null(usage) ||
-           ask_flag("stream_options.include_usage", usage, &ask->include_usage, mistake);
+           params_flag("stream_options.include_usage", usage, &params->include_usage, error);
 }
 
-bool ask_read_n(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_n(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < 1 || n > ASK_MOST_CHOICES)
-        return mistake_in(mistake, name, "\"%s\" should be a whole number from 1 to %d", name,
-                          ASK_MOST_CHOICES);
-    ask->n = (uint32_t)n;
+    if (!json_is_integer(value) || n < 1 || n > PARAMS_MAX_CHOICES)
+        return api_error_in(error, name, "\"%s\" should be a whole number from 1 to %d", name,
+                            PARAMS_MAX_CHOICES);
+    params->n = (uint32_t)n;
     return true;
 }
 
-bool ask_read_top(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_top(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < 0 || n > ASK_MOST_TOP)
-        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, ASK_MOST_TOP);
-    ask->n_top = (uint32_t)n;
+    if (!json_is_integer(value) || n < 0 || n > PARAMS_MAX_TOP)
+        return api_error_in(error, name, "\"%s\" should be a whole number up to %d", name, PARAMS_MAX_TOP);
+    params->n_top = (uint32_t)n;
     return true;
 }
 
-bool ask_ids(const char *name, const json_t *value, struct token_list *tokens, struct mistake *mistake)
+bool params_ids(const char *name, const json_t *value, struct token_list *tokens, struct api_error *error)
 {
     size_t i;
     json_t *item;
@@ -310,88 +312,90 @@ bool ask_ids(const char *name, const json_t *value, struct token_list *tokens, s
     {
         int32_t id = (int32_t)json_integer_value(item);
         if (!json_is_integer(item) || json_integer_value(item) != id || id < 0)
-            return mistake_in(mistake, name, "\"%s\" should be texts or arrays of token ids", name);
+            return api_error_in(error, name, "\"%s\" should be texts or arrays of token ids", name);
         int status = token_list_add(tokens, &id, 1);
-        if (status) return mistake_of_engine(mistake, status, NULL);
+        if (status) return api_error_of_engine(error, status, NULL);
     }
     return true;
 }
 
-bool ask_read_nothing(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_nothing(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    (void)ask, (void)name, (void)value, (void)mistake;
+    (void)params, (void)name, (void)value, (void)error;
     return true;
 }
 
-bool ask_read_any_text(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_any_text(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    (void)ask;
-    return json_is_string(value) || mistake_in(mistake, name, "\"%s\" should be a text", name);
+    (void)params;
+    return json_is_string(value) || api_error_in(error, name, "\"%s\" should be a text", name);
 }
 
-bool ask_read_metadata(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_metadata(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     const char *key;
     json_t *text;
     bool good = json_is_object(value);
-    (void)ask;
-    if (good && mistake->lenient) return true;
+    (void)params;
+    if (good && error->lenient) return true;
     good = good && json_object_size(value) <= 16;
     json_object_foreach(value, key, text) good = good && json_is_string(text);
-    return good || mistake_in(mistake, name, "\"%s\" should be an object of up to 16 texts", name);
+    return good || api_error_in(error, name, "\"%s\" should be an object of up to 16 texts", name);
 }
 
-bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_only_true(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     bool flag;
-    (void)ask;
-    if (mistake->lenient) return ask_flag(name, value, &flag, mistake);
-    return json_is_true(value) || mistake_in(mistake, name, "\"%s\" can only be true here", name);
+    (void)params;
+    if (error->lenient) return params_flag(name, value, &flag, error);
+    return json_is_true(value) || api_error_in(error, name, "\"%s\" can only be true here", name);
 }
 
-bool ask_read_only_false(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_only_false(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     bool flag;
-    (void)ask;
-    if (mistake->lenient) return ask_flag(name, value, &flag, mistake);
-    return json_is_false(value) || mistake_in(mistake, name, "\"%s\" can only be false here", name);
+    (void)params;
+    if (error->lenient) return params_flag(name, value, &flag, error);
+    return json_is_false(value) || api_error_in(error, name, "\"%s\" can only be false here", name);
 }
 
-bool ask_read_service_tier(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_service_tier(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     const char *tier = json_string_value(value);
-    (void)ask;
-    if (mistake->lenient) return ask_read_any_text(ask, name, value, mistake);
+    (void)params;
+    if (error->lenient) return params_read_any_text(params, name, value, error);
     return (tier && (!strcmp(tier, "auto") || !strcmp(tier, "default") || !strcmp(tier, "standard_only"))) ||
-           mistake_in(mistake, name, "\"%s\" can only be \"auto\" or \"default\" here", name);
+           api_error_in(error, name, "\"%s\" can only be \"auto\" or \"default\" here", name);
 }
 
-bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_set_variable(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    if (!ask->variables) ask->variables = json_object();
-    if (json_object_set_new(ask->variables, name, value) == 0) return true;
-    return mistake_memory(mistake);
+    if (!params->variables) params->variables = json_object();
+    if (json_object_set_new(params->variables, name, value) == 0) return true;
+    return api_error_memory(error);
 }
 
 /* Which variable of the template that is, is decided once the template is known: generation.c. */
-bool ask_read_reasoning_effort(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_reasoning_effort(struct params *params, const char *name, json_t *value,
+                                  struct api_error *error)
 {
     static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
     const char *effort = json_string_value(value);
     for (size_t i = 0; effort && i < sizeof efforts / sizeof *efforts; i++)
         if (strcmp(efforts[i], effort) == 0)
-            return ask_set_variable(ask, "reasoning_effort", json_incref(value), mistake);
-    return mistake_in(mistake, name, "\"%s\" should be none, minimal, low, medium, high, xhigh or max", name);
+            return params_set_variable(params, "reasoning_effort", json_incref(value), error);
+    return api_error_in(error, name, "\"%s\" should be none, minimal, low, medium, high, xhigh or max", name);
 }
 
-bool ask_read_template_variables(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool params_read_template_variables(struct params *params, const char *name, json_t *value,
+                                    struct api_error *error)
 {
     const char *key;
     json_t *variable;
-    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    if (!json_is_object(value)) return api_error_in(error, name, "\"%s\" should be an object", name);
     json_object_foreach(value, key, variable)
     {
-        if (!ask_set_variable(ask, key, json_incref(variable), mistake)) return false;
+        if (!params_set_variable(params, key, json_incref(variable), error)) return false;
     }
     return true;
 }

@@ -22,56 +22,57 @@ static bool knows_reasoning(const struct generation *g)
 }
 
 /* enable_thinking for templates that call it otherwise. gpt-oss always reasons. */
-static bool set_switch(struct generation *g, struct mistake *mistake)
+static bool set_switch(struct generation *g, struct api_error *error)
 {
-    const json_t *on = json_object_get(g->ask.variables, "enable_thinking");
-    if (!mistake->lenient || !json_is_boolean(on) || strstr(g->template_text, "enable_thinking")) return true;
-    if (json_object_get(g->ask.variables, "reasoning_effort") || g->reply_format == ENGINE_REPLY_GPT_OSS)
+    const json_t *on = json_object_get(g->params.variables, "enable_thinking");
+    if (!error->lenient || !json_is_boolean(on) || strstr(g->template_text, "enable_thinking")) return true;
+    if (json_object_get(g->params.variables, "reasoning_effort") || g->reply_format == ENGINE_REPLY_GPT_OSS)
         return true;
     if (!strstr(g->template_text, "reasoning_effort"))
-        return json_object_get(g->ask.variables, "thinking") ||
-               ask_set_variable(&g->ask, "thinking", json_boolean(json_is_true(on)), mistake);
-    return json_is_true(on) || ask_set_variable(&g->ask, "reasoning_effort", json_string("none"), mistake);
+        return json_object_get(g->params.variables, "thinking") ||
+               params_set_variable(&g->params, "thinking", json_boolean(json_is_true(on)), error);
+    return json_is_true(on) ||
+           params_set_variable(&g->params, "reasoning_effort", json_string("none"), error);
 }
 
 /* Templates know how much to reason by one of these variables, or not at all. */
-static bool set_effort(struct generation *g, struct mistake *mistake)
+static bool set_effort(struct generation *g, struct api_error *error)
 {
     static const char *const switches[] = {"enable_thinking", "thinking", NULL};
-    if (!set_switch(g, mistake)) return false;
-    const char *effort = json_string_value(json_object_get(g->ask.variables, "reasoning_effort"));
+    if (!set_switch(g, error)) return false;
+    const char *effort = json_string_value(json_object_get(g->params.variables, "reasoning_effort"));
     if (!effort || strstr(g->template_text, "reasoning_effort")) return true;
     for (const char *const *name = switches; *name; name++) {
         if (!strstr(g->template_text, *name)) continue;
         bool on = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
-        json_object_del(g->ask.variables, "reasoning_effort");
-        return ask_set_variable(&g->ask, *name, json_boolean(on), mistake);
+        json_object_del(g->params.variables, "reasoning_effort");
+        return params_set_variable(&g->params, *name, json_boolean(on), error);
     }
-    if (mistake->lenient && knows_reasoning(g))
-        lenient_say(mistake->lenient, "reasoning_effort",
+    if (error->lenient && knows_reasoning(g))
+        lenient_say(error->lenient, "reasoning_effort",
                     "how much to reason is ignored: the template of the model %.80s has no variable for it",
                     g->served->name);
-    if (mistake->lenient || (g->ask.effort_may_be_moot && !knows_reasoning(g))) {
-        json_object_del(g->ask.variables, "reasoning_effort");
+    if (error->lenient || (g->params.effort_may_be_moot && !knows_reasoning(g))) {
+        json_object_del(g->params.variables, "reasoning_effort");
         return true;
     }
-    return mistake_in(mistake, "reasoning_effort",
-                      "this model's template has no variable for how much to reason: leave out the effort");
+    return api_error_in(error, "reasoning_effort",
+                        "this model's template has no variable for how much to reason: leave out the effort");
 }
 
 /* Those of the command line, except where the request has its own. */
-static bool add_defaults(struct generation *g, struct mistake *mistake)
+static bool add_defaults(struct generation *g, struct api_error *error)
 {
     char *text;
     int status = chat_template_variables(exchange_server(g->group.exchange)->arguments, &text);
-    if (status) return mistake_memory(mistake); /* it was checked at the start */
+    if (status) return api_error_memory(error); /* it was checked at the start */
     if (!text) return true;
     json_t *defaults = json_read_text(text, 0, NULL);
     free(text);
-    if (!defaults) return mistake_memory(mistake);
-    json_object_update(defaults, g->ask.variables);
-    json_decref(g->ask.variables);
-    g->ask.variables = defaults;
+    if (!defaults) return api_error_memory(error);
+    json_object_update(defaults, g->params.variables);
+    json_decref(g->params.variables);
+    g->params.variables = defaults;
     return true;
 }
 
@@ -85,17 +86,17 @@ static struct engine_string string_of(const char *text)
 /* Renders messages, with the tools as they are. */
 static int render_messages(const struct generation *g, const json_t *given, struct engine_rendered **rendered)
 {
-    bool tools = g->ask.tools && g->ask.tool_choice != TOOL_CHOICE_NONE;
+    bool tools = g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
     char *messages = json_dumps(given, JSON_COMPACT | JSON_REAL_PRECISION(17)),
-         *tool_text = tools ? json_dumps(g->ask.tools, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL,
-         *variables = g->ask.variables ? json_dumps(g->ask.variables, JSON_COMPACT) : NULL;
+         *tool_text = tools ? json_dumps(g->params.tools, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL,
+         *variables = g->params.variables ? json_dumps(g->params.variables, JSON_COMPACT) : NULL;
     struct engine_template_input input = {.struct_size = sizeof input,
                                           .messages = string_of(messages),
                                           .tools = string_of(tool_text),
                                           .variables = string_of(variables),
-                                          .no_generation_prompt = g->ask.no_turn,
-                                          .continues_last = g->ask.continues};
-    bool good = messages && (!tools || tool_text) && (!g->ask.variables || variables);
+                                          .no_generation_prompt = g->params.no_turn,
+                                          .continues_last = g->params.continues};
+    bool good = messages && (!tools || tool_text) && (!g->params.variables || variables);
     int status =
         good ? engine_template_render(g->served->chat_template, &input, rendered) : ENGINE_ERROR_MEMORY;
     free(messages);
@@ -108,11 +109,11 @@ static int render_once(struct generation *g)
 {
     engine_rendered_free(g->rendered);
     g->rendered = NULL;
-    return render_messages(g, g->ask.messages, &g->rendered);
+    return render_messages(g, g->params.messages, &g->rendered);
 }
 
-/* Gives objects of an array an empty text for a key that they lack or have as null. `within`: the key of the object in
- * each that is meant; NULL: themselves. Returns whether there were any. */
+/* Gives objects of an array an empty text for a key that they lack or have as null. `within`: the key of the
+ * object in each that is meant; NULL: themselves. Returns whether there were any. */
 static bool fill_in(json_t *array, const char *within, const char *key)
 {
     size_t i;
@@ -129,8 +130,8 @@ static bool fill_in(json_t *array, const char *within, const char *key)
 
 /* ---- Messages in other places ---- */
 
-/* Whether the template has written the system messages of `given`, which is rendered. Some change such a text, so that only
- * marks tell; others leave out messages that they don't expect. */
+/* Whether the template has written the system messages of `given`, which is rendered. Some change such a
+ * text, so that only marks tell; others leave out messages that they don't expect. */
 static int shows_systems(const struct generation *g, const json_t *given, bool *all)
 {
     struct engine_rendered *rendered = NULL;
@@ -148,34 +149,34 @@ static int shows_systems(const struct generation *g, const json_t *given, bool *
     return status == ENGINE_ERROR_MEMORY ? status : ENGINE_OK;
 }
 
-static void say_moved(const struct generation *g, bool systems, const struct mistake *mistake)
+static void say_moved(const struct generation *g, bool systems, const struct api_error *error)
 {
     if (systems)
         lenient_say(
-            mistake->lenient, "system",
+            error->lenient, "system",
             "the template of the model %.80s has no place for some system messages of a conversation: "
             "the model gets them as the user's, or as one",
             g->served->name);
     else
         lenient_say(
-            mistake->lenient, "order of messages",
+            error->lenient, "order of messages",
             "the template of the model %.80s refuses messages in such an order: what the user says in "
             "several of them in a row, or right after a tool's result, is joined",
             g->served->name);
 }
 
-/* Renders what the template has refused (`status`), or what it has left a system message out of, with messages in other
- * places. If none of them is better, everything stays as it was. A status. */
-static int render_moved(struct generation *g, int status, const struct mistake *mistake)
+/* Renders what the template has refused (`status`), or what it has left a system message out of, with
+ * messages in other places. If none of them is better, everything stays as it was. A status. */
+static int render_moved(struct generation *g, int status, const struct api_error *error)
 {
-    json_t *given = g->ask.messages;
+    json_t *given = g->params.messages;
     int now = status, result = ENGINE_OK;
     bool systems = false, all = false;
-    g->ask.messages = json_deep_copy(given);
-    if (!g->ask.messages) result = ENGINE_ERROR_MEMORY;
+    g->params.messages = json_deep_copy(given);
+    if (!g->params.messages) result = ENGINE_ERROR_MEMORY;
     for (unsigned how = 0; how < N_PLACINGS && !result && !all; how++) {
         bool changed;
-        result = placing_apply(&g->ask.messages, how, &changed);
+        result = placing_apply(&g->params.messages, how, &changed);
         if (result || !changed) continue;
         systems |= how == PLACING_SYSTEMS || how == PLACING_FIRST;
         now = render_once(g);
@@ -184,37 +185,38 @@ static int render_moved(struct generation *g, int status, const struct mistake *
     }
     if (!result && (all || (status && !now))) {
         json_decref(given);
-        say_moved(g, systems, mistake);
+        say_moved(g, systems, error);
         return ENGINE_OK;
     }
-    json_decref(g->ask.messages);
-    g->ask.messages = given;
+    json_decref(g->params.messages);
+    g->params.messages = given;
     return result ? result : status ? status : render_once(g);
 }
 
 /* ---- A prompt ---- */
 
-/* Some templates take it for granted that a message that only calls tools has a text, or that a tool has a description,
- * which OpenAI's API lets clients leave out. If a template can't be rendered, it gets empty ones. */
-static bool render(struct generation *g, struct mistake *mistake)
+/* Some templates take it for granted that a message that only calls tools has a text, or that a tool has a
+ * description, which OpenAI's API lets clients leave out. If a template can't be rendered, it gets empty
+ * ones. */
+static bool render(struct generation *g, struct api_error *error)
 {
-    struct mistake first = {.lenient = mistake->lenient};
+    struct api_error first = {.lenient = error->lenient};
     int status = render_once(g);
     bool shown = true;
     if (status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_ARGUMENT) {
-        mistake_of_engine(&first, status, "messages");
-        mistake_hide(&first, engine_template_origin(g->served->chat_template));
-        bool texts = fill_in(g->ask.messages, NULL, "content");
-        bool filled = fill_in(g->ask.tools, "function", "description") || texts;
+        api_error_of_engine(&first, status, "messages");
+        api_error_hide(&first, engine_template_origin(g->served->chat_template));
+        bool texts = fill_in(g->params.messages, NULL, "content");
+        bool filled = fill_in(g->params.tools, "function", "description") || texts;
         if (filled) status = render_once(g);
     }
     bool refused = status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_ARGUMENT;
-    if (!status && mistake->lenient) status = shows_systems(g, g->ask.messages, &shown);
-    if (mistake->lenient && (refused || (!status && !shown))) status = render_moved(g, status, mistake);
-    if (status && status != ENGINE_ERROR_MEMORY && first.status) return *mistake = first, false;
+    if (!status && error->lenient) status = shows_systems(g, g->params.messages, &shown);
+    if (error->lenient && (refused || (!status && !shown))) status = render_moved(g, status, error);
+    if (status && status != ENGINE_ERROR_MEMORY && first.status) return *error = first, false;
     if (!status) status = engine_rendered_encode(g->rendered, 0, token_list_sink, &g->tokens);
-    if (status) mistake_of_engine(mistake, status, "messages");
-    mistake_hide(mistake, engine_template_origin(g->served->chat_template));
+    if (status) api_error_of_engine(error, status, "messages");
+    api_error_hide(error, engine_template_origin(g->served->chat_template));
     return !status;
 }
 
@@ -235,33 +237,34 @@ static bool begins_reasoning(const struct generation *g)
 }
 
 /* The model's template says nothing of tools, or they are written in a way that replies don't know. */
-static bool check_tools(const struct generation *g, struct mistake *mistake)
+static bool check_tools(const struct generation *g, struct api_error *error)
 {
-    if (!g->ask.tools || g->ask.tool_choice == TOOL_CHOICE_NONE || g->served->writes_calls) return true;
-    return mistake_in(mistake, "tools",
-                      "this model's template knows no calls of tools in a form that the server reads");
+    if (!g->params.tools || g->params.tool_choice == TOOL_CHOICE_NONE || g->served->writes_calls) return true;
+    return api_error_in(error, "tools",
+                        "this model's template knows no calls of tools in a form that the server reads");
 }
 
-/* Each message has a token at least, so that many are too many, and nobody has to wait until a template has seen them all. */
-static bool check_messages(const struct generation *g, struct mistake *mistake)
+/* Each message has a token at least, so that many are too many, and nobody has to wait until a template has
+ * seen them all. */
+static bool check_messages(const struct generation *g, struct api_error *error)
 {
-    size_t n = json_array_size(g->ask.messages);
+    size_t n = json_array_size(g->params.messages);
     if (n <= g->served->info.n_context) return true;
-    return mistake_with_code(mistake, "context_length_exceeded", "messages",
-                             "there are %zu messages, but the context of this model takes %u tokens here", n,
-                             g->served->info.n_context);
+    return api_error_with_code(error, "context_length_exceeded", "messages",
+                               "there are %zu messages, but the context of this model takes %u tokens here",
+                               n, g->served->info.n_context);
 }
 
-bool conversation_prompt(struct generation *g, struct mistake *mistake)
+bool conversation_prompt(struct generation *g, struct api_error *error)
 {
-    if (!check_messages(g, mistake)) return false;
-    if (!g->served->chat_template) return mistake_in(mistake, "messages", "%s", g->served->template_fault);
+    if (!check_messages(g, error)) return false;
+    if (!g->served->chat_template) return api_error_in(error, "messages", "%s", g->served->template_fault);
     struct engine_string source = engine_template_source(g->served->chat_template);
     g->template_text = strndup(source.data, source.length);
-    if (!g->template_text) return mistake_memory(mistake);
+    if (!g->template_text) return api_error_memory(error);
     g->reply_format = g->served->reply_format;
-    if (!ask_check_tools(&g->ask, mistake) || !check_tools(g, mistake) || !set_effort(g, mistake) ||
-        !add_defaults(g, mistake) || !render(g, mistake))
+    if (!params_check_tools(&g->params, error) || !check_tools(g, error) || !set_effort(g, error) ||
+        !add_defaults(g, error) || !render(g, error))
         return false;
     g->conversation.tokens = g->tokens;
     g->reasoning = begins_reasoning(g);

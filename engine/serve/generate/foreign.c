@@ -18,37 +18,40 @@ void foreign_make_whole(json_t *body)
 /* ---- Other names ---- */
 
 /* vLLM, SGLang, and the servers of many others. */
-static bool read_repetition(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_repetition(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char error[256];
-    return text_option_read(&ask->options, "repeat_penalty", value, error) == TEXT_OPTION_READ ||
-           mistake_in(mistake, name, "\"%s\" should be a number", name);
+    char message[256];
+    return text_option_read(&params->options, "repeat_penalty", value, message) == TEXT_OPTION_READ ||
+           api_error_in(error, name, "\"%s\" should be a number", name);
 }
 
 /* llama.cpp's server: how many rivals of each token. */
-static bool read_probabilities(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_probabilities(struct params *params, const char *name, json_t *value,
+                               struct api_error *error)
 {
-    ask->logprobs = json_integer_value(value) > 0;
-    return ask_read_top(ask, name, value, mistake);
+    params->logprobs = json_integer_value(value) > 0;
+    return params_read_top(params, name, value, error);
 }
 
 /* Ollama: true, false, or how much. */
-static bool read_think(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_think(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    if (json_is_boolean(value)) return ask_set_variable(ask, "enable_thinking", json_incref(value), mistake);
-    if (json_is_string(value)) return ask_read_reasoning_effort(ask, name, value, mistake);
-    return mistake_in(mistake, name, "\"%s\" should be true, false, or how much: low, medium or high", name);
+    if (json_is_boolean(value))
+        return params_set_variable(params, "enable_thinking", json_incref(value), error);
+    if (json_is_string(value)) return params_read_reasoning_effort(params, name, value, error);
+    return api_error_in(error, name, "\"%s\" should be true, false, or how much: low, medium or high", name);
 }
 
-static bool read_enable_thinking(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_enable_thinking(struct params *params, const char *name, json_t *value,
+                                 struct api_error *error)
 {
     bool on;
-    return ask_flag(name, value, &on, mistake) &&
-           ask_set_variable(ask, "enable_thinking", json_incref(value), mistake);
+    return params_flag(name, value, &on, error) &&
+           params_set_variable(params, "enable_thinking", json_incref(value), error);
 }
 
 /* {"type": "enabled"}, as Anthropic's API has it, in chat. */
-static bool read_thinking(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_thinking(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     static const char *const keys[] = {"type", "budget_tokens", NULL}, *const types[] = {"enabled",
                                                                                          "adaptive", "auto",
@@ -57,63 +60,65 @@ static bool read_thinking(struct ask *ask, const char *name, json_t *value, stru
     size_t i = 0;
     while (type && i < 4 && strcmp(types[i], type) != 0) i++;
     if (!type || i == 4)
-        return mistake_in(mistake, name, "\"%s\" should be an object with the type enabled or disabled",
-                          name);
-    if (!ask_check_keys(value, name, keys, mistake) || !ask_check_budget(name, value, mistake)) return false;
+        return api_error_in(error, name, "\"%s\" should be an object with the type enabled or disabled",
+                            name);
+    if (!params_check_keys(value, name, keys, error) || !params_check_budget(name, value, error))
+        return false;
     return i == 1 || i == 2 ||
-           ask_set_variable(ask, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0), mistake);
+           params_set_variable(params, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0), error);
 }
 
 /* {"effort": "high"}, as the Responses API has it, in chat. */
-static bool read_reasoning(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_reasoning(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     static const char *const keys[] = {"effort", "enabled", "summary", NULL};
     json_t *effort = json_object_get(value, "effort"), *enabled = json_object_get(value, "enabled");
     bool on;
-    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
-    if (!ask_check_keys(value, name, keys, mistake)) return false;
+    if (!json_is_object(value)) return api_error_in(error, name, "\"%s\" should be an object", name);
+    if (!params_check_keys(value, name, keys, error)) return false;
     if (enabled && !json_is_null(enabled) &&
-        (!ask_flag("reasoning.enabled", enabled, &on, mistake) ||
-         !ask_set_variable(ask, "enable_thinking", json_incref(enabled), mistake)))
+        (!params_flag("reasoning.enabled", enabled, &on, error) ||
+         !params_set_variable(params, "enable_thinking", json_incref(enabled), error)))
         return false;
     return !effort || json_is_null(effort) ||
-           ask_read_reasoning_effort(ask, "reasoning.effort", effort, mistake);
+           params_read_reasoning_effort(params, "reasoning.effort", effort, error);
 }
 
 /* llama.cpp's server: how far the lines of a text are indented, and how long it may take. */
-static bool read_indent(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_indent(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     json_int_t n = json_integer_value(value);
     if (!json_is_integer(value) || n < 0 || n > 1000000)
-        return mistake_in(mistake, name, "\"%s\" should be a whole number up to 1000000", name);
-    ask->n_indent = (uint32_t)n;
+        return api_error_in(error, name, "\"%s\" should be a whole number up to 1000000", name);
+    params->n_indent = (uint32_t)n;
     return true;
 }
 
-static bool read_most_time(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_most_time(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     double milliseconds = json_number_value(value);
-    if (!json_is_number(value)) return mistake_in(mistake, name, "\"%s\" should be a number", name);
-    ask->most_seconds = milliseconds > 0 ? milliseconds / 1000 : 0;
+    if (!json_is_number(value)) return api_error_in(error, name, "\"%s\" should be a number", name);
+    params->max_seconds = milliseconds > 0 ? milliseconds / 1000 : 0;
     return true;
 }
 
-static bool read_timings(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_timings(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    return ask_flag(name, value, &ask->timings, mistake);
+    return params_flag(name, value, &params->timings, error);
 }
 
-static bool read_answer_fields(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+static bool read_answer_fields(struct params *params, const char *name, json_t *value,
+                               struct api_error *error)
 {
     size_t i;
     json_t *field;
     bool good = json_is_array(value);
     json_array_foreach(value, i, field) good = good && json_is_string(field);
-    if (json_array_size(value) > 0) ask->answer_fields = value;
-    return good || mistake_in(mistake, name, "\"%s\" should be an array of texts", name);
+    if (json_array_size(value) > 0) params->answer_fields = value;
+    return good || api_error_in(error, name, "\"%s\" should be an array of texts", name);
 }
 
-static const struct ask_field others[] = {
+static const struct params_field others[] = {
     {"repetition_penalty", read_repetition},
     {"n_probs", read_probabilities},
     {"think", read_think},
@@ -127,24 +132,25 @@ static const struct ask_field others[] = {
     {NULL, NULL},
 };
 
-static const struct ask_field *field_of(const struct ask_field *fields, const char *name)
+static const struct params_field *field_of(const struct params_field *fields, const char *name)
 {
     while (fields->name && strcmp(fields->name, name) != 0) fields++;
     return fields->name ? fields : NULL;
 }
 
-bool foreign_read(struct ask *ask, const json_t *body, const struct ask_field *own, struct mistake *mistake)
+bool foreign_read(struct params *params, const json_t *body, const struct params_field *own,
+                  struct api_error *error)
 {
     const json_t *penalty = json_object_get(body, "repeat_penalty"),
                  *other = json_object_get(body, "repetition_penalty");
-    for (const struct ask_field *field = others; field->name; field++) {
+    for (const struct params_field *field = others; field->name; field++) {
         json_t *value = json_object_get(body, field->name);
         if (!value || json_is_null(value) || field_of(own, field->name)) continue;
-        if (!field->read(ask, field->name, value, mistake)) return false;
+        if (!field->read(params, field->name, value, error)) return false;
     }
     if (!json_is_number(penalty) || !other || json_is_null(other) || json_equal(penalty, other)) return true;
-    return mistake_in(mistake, "repetition_penalty",
-                      "\"repetition_penalty\" and \"repeat_penalty\" differ: give one");
+    return api_error_in(error, "repetition_penalty",
+                        "\"repetition_penalty\" and \"repeat_penalty\" differ: give one");
 }
 
 /* ---- What cannot be done ---- */
@@ -227,7 +233,7 @@ static bool has_type(const json_t *value, unsigned types)
            (types & ARRAY && json_is_array(value));
 }
 
-static bool check_type(const char *name, const json_t *value, unsigned types, struct mistake *mistake)
+static bool check_type(const char *name, const json_t *value, unsigned types, struct api_error *error)
 {
     static const char *const words[] = {"a text", "a number", "true or false", "an object", "an array"};
     char should[80] = "";
@@ -236,23 +242,23 @@ static bool check_type(const char *name, const json_t *value, unsigned types, st
     for (unsigned i = 0; i < 5; i++)
         if (types & 1u << i)
             n += (size_t)snprintf(should + n, sizeof should - n, "%s%s", n > 0 ? " or " : "", words[i]);
-    return mistake_in(mistake, name, "\"%s\" should be %s", name, should);
+    return api_error_in(error, name, "\"%s\" should be %s", name, should);
 }
 
-bool foreign_decides_nothing(const char *name, const json_t *value, struct mistake *mistake)
+bool foreign_decides_nothing(const char *name, const json_t *value, struct api_error *error)
 {
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         if (strcmp(without_effect[i].name, name) == 0)
-            return check_type(name, value, without_effect[i].types, mistake), true;
+            return check_type(name, value, without_effect[i].types, error), true;
     if (changes_answer(name)) {
         if (!is_empty(value))
-            mistake_with_code(mistake, "unknown_parameter", name, "\"%s\" is not supported here", name);
+            api_error_with_code(error, "unknown_parameter", name, "\"%s\" is not supported here", name);
         return true;
     }
     return false;
 }
 
-bool foreign_knows(const char *name, const json_t *value, struct mistake *mistake)
+bool foreign_knows(const char *name, const json_t *value, struct api_error *error)
 {
-    return foreign_decides_nothing(name, value, mistake) || field_of(others, name);
+    return foreign_decides_nothing(name, value, error) || field_of(others, name);
 }

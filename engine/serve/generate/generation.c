@@ -46,7 +46,7 @@ struct generation *generation_create(struct exchange *exchange, const struct for
     const char *named = json_string_value(json_object_get(exchange_json(exchange), "model"));
     g->model = named ? named : g->served->name;
     struct engine_sampler_options sampler = sampling_options(&g->served->sampling, new_seed());
-    ask_create(&g->ask, &sampler);
+    params_create(&g->params, &sampler);
     g->most_tokens = exchange_server(exchange)->arguments->most_tokens;
     return g;
 }
@@ -71,7 +71,7 @@ static void release(struct generation *g)
     free(g->template_text);
     engine_rendered_free(g->rendered);
     engine_grammar_destroy(g->grammar);
-    ask_free(&g->ask);
+    params_free(&g->params);
 }
 
 static void begin_format(struct generation *g)
@@ -84,19 +84,19 @@ static void begin_format(struct generation *g)
 static void finish(struct group *group)
 {
     struct generation *g = (struct generation *)group;
-    bool streams = g->streams, failed = group->mistake.status != 0;
+    bool streams = g->streams, failed = group->error.status != 0;
     json_t *answer = failed ? NULL : g->format->end(g);
     if (failed && streams) {
         begin_format(g);
-        if (g->format->failed) g->format->failed(g, &group->mistake);
+        if (g->format->failed) g->format->failed(g, &group->error);
     }
     release(g);
     if (streams)
         exchange_end(group->exchange);
     else if (failed)
-        wire_fail(group->exchange, &group->mistake);
+        api_error_answer(group->exchange, &group->error);
     else
-        wire_answer(group->exchange, answer);
+        exchange_answer_json(group->exchange, answer);
     group_free(group);
     free(g);
 }
@@ -117,7 +117,7 @@ static void fail_memory(struct generation *g)
 /* Whether the format is told more than tokens. */
 static bool is_told(const struct generation *g)
 {
-    return (g->ask.stream || g->format->follows) && !g->group.mistake.status;
+    return (g->params.stream || g->format->follows) && !g->group.error.status;
 }
 
 static void begin(struct choice *choice)
@@ -135,7 +135,7 @@ static void deliver(struct choice *choice, uint32_t part, const struct engine_st
     if (text->length == 0 || choice->enough) return;
     choice->part = part;
     /* Beside calls that are asked for there are only line breaks, and the mark of one that is cut. */
-    if (part == ENGINE_REPLY_CONTENT && ask_forces_call(&g->ask)) return;
+    if (part == ENGINE_REPLY_CONTENT && params_forces_call(&g->params)) return;
     if (text_add(part == ENGINE_REPLY_REASONING ? &choice->reasoning : &choice->content, text))
         fail_memory(g);
     if (is_told(g) && g->format->text) g->format->text(choice, part, text);
@@ -162,10 +162,10 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
     struct generation *g = choice->generation;
     struct text_buffer *arguments = &choice->arguments;
     bool ends = piece->flags & ENGINE_REPLY_CALL_ENDS;
-    if (choice->enough || g->group.mistake.status) return;
+    if (choice->enough || g->group.error.status) return;
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) begin_call(choice, piece);
-    if (!g->group.mistake.status && text_add(arguments, &piece->text)) fail_memory(g);
-    if (g->group.mistake.status) return;
+    if (!g->group.error.status && text_add(arguments, &piece->text)) fail_memory(g);
+    if (g->group.error.status) return;
     size_t number = json_array_size(choice->calls) - 1;
     if (ends &&
         json_object_set_new(json_array_get(choice->calls, number), "arguments", json_buffer(arguments)) != 0)
@@ -173,7 +173,7 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
     choice->part = ENGINE_REPLY_CALL;
     choice->call_cut = piece->flags & ENGINE_REPLY_CALL_CUT;
     if (is_told(g) && g->format->call) g->format->call(choice, number, piece);
-    if (ends && g->ask.one_call) choice_enough(choice);
+    if (ends && g->params.one_call) choice_enough(choice);
 }
 
 static void take_piece(void *user, const struct engine_reply_piece *piece)
@@ -184,17 +184,17 @@ static void take_piece(void *user, const struct engine_reply_piece *piece)
         deliver(user, piece->part, &piece->text);
 }
 
-/* Whether a text comes to one of the ask's limits, where it is cut. */
+/* Whether a text comes to one of the request's limits, where it is cut. */
 static bool reaches_limit(struct choice *choice, struct engine_string *text)
 {
-    const struct ask *ask = &choice->generation->ask;
+    const struct params *params = &choice->generation->params;
     for (size_t i = 0; i < text->length; i++) {
         char byte = text->data[i];
         bool blank = byte == ' ' || byte == '\t';
-        if (choice->in_indent && !blank && choice->indent < ask->n_indent) return text->length = i, true;
+        if (choice->in_indent && !blank && choice->indent < params->n_indent) return text->length = i, true;
         choice->in_indent = byte == '\n' || (choice->in_indent && blank);
         choice->indent = blank ? choice->indent + 1 : 0;
-        if (byte == '\n' && ask->most_seconds > 0 && choice->text_seconds > ask->most_seconds)
+        if (byte == '\n' && params->max_seconds > 0 && choice->text_seconds > params->max_seconds)
             return text->length = i + 1, true;
     }
     return false;
@@ -235,36 +235,36 @@ static void fill_request(struct group *group, size_t i, struct engine_request *r
                          struct engine_sampler_options *sampler)
 {
     const struct generation *g = (const struct generation *)group;
-    const struct ask *ask = &g->ask;
+    const struct params *params = &g->params;
     const struct token_list *tokens = &g->choices[i].prompt->tokens;
-    uint32_t limit = ask->options.max_tokens;
+    uint32_t limit = params->options.max_tokens;
     if (g->most_tokens > 0 && (limit == 0 || limit > g->most_tokens)) limit = g->most_tokens;
-    uint32_t flags = ask->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
-    if (ask->messages) flags |= ENGINE_REQUEST_SPECIAL;
-    if (ask->messages && !g->served->info.has_source) flags |= ENGINE_REQUEST_KEEP;
-    if (ask->no_tokens) flags |= ENGINE_REQUEST_NO_TOKENS;
-    bool scores = ask->echo && ask->logprobs && tokens->count > 1;
-    *sampler = ask->options.sampler;
-    sampler->seed += i % ask->n;
+    uint32_t flags = params->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
+    if (params->messages) flags |= ENGINE_REQUEST_SPECIAL;
+    if (params->messages && !g->served->info.has_source) flags |= ENGINE_REQUEST_KEEP;
+    if (params->no_tokens) flags |= ENGINE_REQUEST_NO_TOKENS;
+    bool scores = params->echo && params->logprobs && tokens->count > 1;
+    *sampler = params->options.sampler;
+    sampler->seed += i % params->n;
     request->tokens = tokens->ids;
     request->n_tokens = tokens->count;
     request->max_tokens = limit;
     request->flags = flags;
     request->sampler = sampler;
-    request->stop = ask->options.stop;
-    request->n_stop = ask->options.n_stop;
+    request->stop = params->options.stop;
+    request->n_stop = params->options.n_stop;
     request->grammar = g->grammar;
-    request->n_logprobs = ask->logprobs ? (ask->n_top > 0 ? ask->n_top : 1) : 0;
+    request->n_logprobs = params->logprobs ? (params->n_top > 0 ? params->n_top : 1) : 0;
     request->n_score = scores ? (uint32_t)tokens->count - 1 : 0;
 }
 
-/* Streams begin when the queue has the request, long before the first token: what was wrong with the request has its status by
- * then, and who waits for the rest sees that the server is there. */
+/* Streams begin when the queue has the request, long before the first token: what was wrong with the request
+ * has its status by then, and who waits for the rest sees that the server is there. */
 static void queued(struct group *group)
 {
     struct generation *g = (struct generation *)group;
-    g->streams = g->ask.stream;
-    if (g->streams) wire_stream(group->exchange);
+    g->streams = g->params.stream;
+    if (g->streams) sse_begin(group->exchange);
 }
 
 static void take_event(struct group *group, size_t i, const struct engine_event *event)
@@ -278,11 +278,11 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
     choice->prompt_seconds = event->prompt_seconds;
     choice->text_seconds = event->text_seconds;
     if (!(done && event->reason == ENGINE_DONE_FAILED)) begin(choice);
-    if (!group->mistake.status && event->kind == ENGINE_EVENT_SCORE && g->format->score)
+    if (!group->error.status && event->kind == ENGINE_EVENT_SCORE && g->format->score)
         g->format->score(choice, event);
-    if (!group->mistake.status && event->kind == ENGINE_EVENT_TOKEN && g->format->token)
+    if (!group->error.status && event->kind == ENGINE_EVENT_TOKEN && g->format->token)
         g->format->token(choice, event);
-    if (!group->mistake.status) add_text(choice, event);
+    if (!group->error.status) add_text(choice, event);
     if (event->kind == ENGINE_EVENT_TOKEN && choice->part == ENGINE_REPLY_REASONING) choice->n_reasoning++;
     if (done) end_choice(choice, event);
 }
@@ -291,16 +291,16 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
 static const char *param_of(const struct group *group, const char *message)
 {
     (void)group;
-    return ask_field_of(message);
+    return params_field_of(message);
 }
 
 /* ---- Requests ---- */
 
-static bool create_reply(struct generation *g, struct choice *choice, struct mistake *mistake)
+static bool create_reply(struct generation *g, struct choice *choice, struct api_error *error)
 {
-    if (!g->ask.messages || g->ask.free_tags) return true;
-    bool calls = g->ask.tools && g->ask.tool_choice != TOOL_CHOICE_NONE;
-    char *tools = calls ? json_dumps(g->ask.tools, JSON_COMPACT) : NULL;
+    if (!g->params.messages || g->params.free_tags) return true;
+    bool calls = g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
+    char *tools = calls ? json_dumps(g->params.tools, JSON_COMPACT) : NULL;
     struct engine_reply_options options = {.struct_size = sizeof options,
                                            .format = g->reply_format,
                                            .tools = tools,
@@ -311,64 +311,65 @@ static bool create_reply(struct generation *g, struct choice *choice, struct mis
                                            .flags = ENGINE_REPLY_CALLS_AS_WRITTEN};
     int status = engine_reply_create(&options, &choice->reply);
     free(tools);
-    return !status || mistake_of_engine(mistake, status, NULL);
+    return !status || api_error_of_engine(error, status, NULL);
 }
 
 /* Each prompt has `n` choices. */
-static bool create_choices(struct generation *g, struct mistake *mistake)
+static bool create_choices(struct generation *g, struct api_error *error)
 {
-    size_t n_prompts = g->ask.messages ? 1 : g->ask.n_prompts;
-    g->choices = calloc(n_prompts * g->ask.n, sizeof *g->choices);
-    if (!g->choices) return mistake_memory(mistake);
-    g->n_choices = n_prompts * g->ask.n;
-    if (!group_room(&g->group, g->n_choices, mistake)) return false;
+    size_t n_prompts = g->params.messages ? 1 : g->params.n_prompts;
+    g->choices = calloc(n_prompts * g->params.n, sizeof *g->choices);
+    if (!g->choices) return api_error_memory(error);
+    g->n_choices = n_prompts * g->params.n;
+    if (!group_room(&g->group, g->n_choices, error)) return false;
     for (size_t i = 0; i < g->n_choices; i++) {
         struct choice *choice = &g->choices[i];
         choice->generation = g;
         choice->index = (uint32_t)i;
         choice->stop = -1;
-        choice->prompt = g->ask.messages ? &g->conversation : &g->ask.prompts[i / g->ask.n];
-        if (!create_reply(g, choice, mistake)) return false;
+        choice->prompt = g->params.messages ? &g->conversation : &g->params.prompts[i / g->params.n];
+        if (!create_reply(g, choice, error)) return false;
     }
     return true;
 }
 
-static bool check_prompt(const struct generation *g, const struct ask_prompt *prompt, struct mistake *mistake)
+static bool check_prompt(const struct generation *g, const struct params_prompt *prompt,
+                         struct api_error *error)
 {
-    const char *param = g->ask.messages ? "messages" : "prompt";
+    const char *param = g->params.messages ? "messages" : "prompt";
     uint32_t n_context = g->served->info.n_context, n_vocab = g->served->info.n_vocab;
     if (prompt->tokens.count == 0)
-        return mistake_in(mistake, param,
-                          "the prompt is empty, and the model has no token that begins texts");
+        return api_error_in(error, param,
+                            "the prompt is empty, and the model has no token that begins texts");
     for (size_t i = 0; i < prompt->tokens.count; i++)
         if ((uint32_t)prompt->tokens.ids[i] >= n_vocab)
-            return mistake_in(mistake, param, "token %zu of the prompt is %d, but the model has %u: 0 to %u",
-                              i, prompt->tokens.ids[i], n_vocab, n_vocab - 1);
-    if (prompt->tokens.count < n_context || (g->ask.no_tokens && prompt->tokens.count == n_context))
+            return api_error_in(error, param, "token %zu of the prompt is %d, but the model has %u: 0 to %u",
+                                i, prompt->tokens.ids[i], n_vocab, n_vocab - 1);
+    if (prompt->tokens.count < n_context || (g->params.no_tokens && prompt->tokens.count == n_context))
         return true;
-    return mistake_with_code(
-        mistake, "context_length_exceeded", param,
+    return api_error_with_code(
+        error, "context_length_exceeded", param,
         "the prompt has %zu tokens, but the context of this model takes %u here, the answer "
         "included",
         prompt->tokens.count, n_context);
 }
 
-/* Encoders write nothing. Those that only read their text (T5) go on with it, but what a conversation is to them nobody has
- * said, unless their file does. */
-static bool check_model(const struct generation *g, struct mistake *mistake)
+/* Encoders write nothing. Those that only read their text (T5) go on with it, but what a conversation is to
+ * them nobody has said, unless their file does. */
+static bool check_model(const struct generation *g, struct api_error *error)
 {
     const char *name = g->served->name;
     if (g->served->info.is_encoder)
-        return mistake_with_code(
-            mistake, "model_not_supported", "model",
+        return api_error_with_code(
+            error, "model_not_supported", "model",
             "the model %.80s is an encoder, which writes no text: /v1/embeddings has its "
             "embeddings",
             name);
-    if (!g->served->info.has_source || !g->ask.echo || !g->ask.logprobs) return true;
-    return mistake_with_code(mistake, "model_not_supported", "echo",
-                             "the model %.80s has an encoder for its prompts, whose tokens have no "
-                             "probabilities: leave out \"echo\" or \"logprobs\"",
-                             name);
+    if (!g->served->info.has_source || !g->params.echo || !g->params.logprobs) return true;
+    return api_error_with_code(error, "model_not_supported", "echo",
+                               "the model %.80s has an encoder for its prompts, whose tokens have no "
+                               "probabilities: leave out \"echo\" or \"logprobs\"",
+                               name);
 }
 
 /* The server ends, or the client has gone away. */
@@ -382,50 +383,52 @@ static int gives_up(void *user)
 static void constrain(void *user)
 {
     struct generation *g = user;
-    struct mistake mistake = {0};
-    const struct shape shape = {.model = g->served->model,
-                                .vocabulary = &g->served->vocabulary,
-                                .format = g->reply_format,
-                                .template_text = g->template_text,
-                                .reasoning = g->reasoning,
-                                .gives_up = gives_up,
-                                .user = g};
+    struct api_error error = {0};
+    const struct reply_grammar_input input = {.model = g->served->model,
+                                              .vocabulary = &g->served->vocabulary,
+                                              .format = g->reply_format,
+                                              .template_text = g->template_text,
+                                              .reasoning = g->reasoning,
+                                              .gives_up = gives_up,
+                                              .user = g};
     if (!gives_up(g))
-        (g->ask.messages ? shape_make : shape_constrain)(&shape, &g->ask, &g->grammar, &mistake);
+        (g->params.messages ? reply_grammar_create : reply_grammar_constrain)(&input, &g->params, &g->grammar,
+                                                                              &error);
     if (gives_up(g) && !g->grammar) {
-        mistake = (struct mistake){0};
-        mistake_in(&mistake, NULL, group_is_gone(&g->group) ? GONE_MESSAGE : "the server is shutting down");
-        mistake.status = group_is_gone(&g->group) ? GONE_STATUS : 503;
+        error = (struct api_error){0};
+        api_error_in(&error, NULL, group_is_gone(&g->group) ? GONE_MESSAGE : "the server is shutting down");
+        error.status = group_is_gone(&g->group) ? GONE_STATUS : 503;
     }
-    g->group.mistake = mistake;
-    group_run(&g->group);
+    g->group.error = error;
+    group_submit(&g->group);
 }
 
-static bool needs_grammar(const struct ask *ask)
+static bool needs_grammar(const struct params *params)
 {
-    return ask->messages ? shape_needed(ask) : ask->options.constraint.kind != 0;
+    return params->messages ? reply_grammar_needed(params) : params->options.constraint.kind != 0;
 }
 
-void generation_run(struct generation *g, struct mistake *mistake)
+void generation_start(struct generation *g, struct api_error *error)
 {
-    bool good = !mistake->status && check_model(g, mistake);
-    if (good && g->ask.messages) good = conversation_prompt(g, mistake);
-    for (size_t i = 0; good && i < g->ask.n_prompts; i++) good = check_prompt(g, &g->ask.prompts[i], mistake);
-    if (good && g->ask.messages) good = check_prompt(g, &g->conversation, mistake);
-    good = good && create_choices(g, mistake);
+    bool good = !error->status && check_model(g, error);
+    if (good && g->params.messages) good = conversation_prompt(g, error);
+    for (size_t i = 0; good && i < g->params.n_prompts; i++)
+        good = check_prompt(g, &g->params.prompts[i], error);
+    if (good && g->params.messages) good = check_prompt(g, &g->conversation, error);
+    good = good && create_choices(g, error);
     g->group.fill = fill_request;
     g->group.queued = queued;
     g->group.take = take_event;
     g->group.finish = finish;
     g->group.param = param_of;
-    if (good && needs_grammar(&g->ask)) {
+    if (good && needs_grammar(&g->params)) {
         group_watch(&g->group);
-        if (exchange_run_long(g->group.exchange, constrain, g)) return;
-        mistake_in(mistake, NULL, "too many requests with grammars are waiting; try again later");
-        mistake->status = 429;
+        if (exchange_defer(g->group.exchange, constrain, g)) return;
+        api_error_in(error, NULL, "too many requests with grammars are waiting; try again later");
+        error->status = 429;
     }
-    g->group.mistake = *mistake;
-    group_run(&g->group);
+    g->group.error = *error;
+    group_submit(&g->group);
 }
 
 void generation_drop(struct generation *g)
@@ -440,8 +443,8 @@ struct generation_usage generation_usage(const struct generation *g)
     struct generation_usage usage = {0};
     for (size_t i = 0; i < g->n_choices; i++) {
         const struct choice *choice = &g->choices[i];
-        if (i % g->ask.n == 0) usage.n_prompt += choice->prompt->tokens.count;
-        if (i % g->ask.n == 0) usage.n_reused += choice->n_reused;
+        if (i % g->params.n == 0) usage.n_prompt += choice->prompt->tokens.count;
+        if (i % g->params.n == 0) usage.n_reused += choice->n_reused;
         usage.n_generated += choice->n_generated;
         usage.n_reasoning += choice->n_reasoning;
     }
@@ -449,11 +452,11 @@ struct generation_usage generation_usage(const struct generation *g)
 }
 
 bool generation_encode(const struct served *served, const char *text, size_t size, bool special,
-                       struct token_list *tokens, struct mistake *mistake)
+                       struct token_list *tokens, struct api_error *error)
 {
     char line[256];
     int status = prompt_encode(&served->vocabulary, text, size, special, tokens);
     snprintf(line, sizeof line, "%.80s: " PROMPT_HAD_BOS, served->name);
     if (tokens->had_bos) log_engine(NULL, ENGINE_LOG_WARNING, line);
-    return !status || mistake_of_engine(mistake, status, NULL);
+    return !status || api_error_of_engine(error, status, NULL);
 }

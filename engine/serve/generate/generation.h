@@ -1,5 +1,6 @@
-/* generation.h: carries out an ask: makes tokens of the conversation or the prompts, submits a request to the model's queue
- * for each choice (group.h), takes their events, and has an API's format make an answer of them. */
+/* generation.h: carries out a request for text: makes tokens of the conversation or the prompts, submits a
+ * request to the model's queue for each choice (group.h), takes their events, and has an API's format make an
+ * answer of them. */
 #ifndef ENGINE_SERVE_GENERATE_GENERATION_H
 #define ENGINE_SERVE_GENERATE_GENERATION_H
 
@@ -14,7 +15,7 @@ struct generation;
 struct choice {
     struct generation *generation;
     uint32_t index;
-    const struct ask_prompt *prompt;
+    const struct params_prompt *prompt;
     struct engine_reply *reply; /* NULL: all is content */
     /* So far. */
     struct text_buffer content, reasoning;
@@ -32,28 +33,30 @@ struct choice {
     /* For generation.c. */
     bool enough; /* it was cancelled because nothing more is wanted */
     bool begun;
-    bool at_limit;  /* it was cancelled because it has come to a limit of the ask */
+    bool at_limit;  /* it was cancelled because it has come to a limit of the request */
     bool in_indent; /* at the beginning of a line, after `indent` blanks */
     uint32_t indent;
 };
 
-/* An API's way to say what happens. Under the group's lock, in one thread at a time. Any may be NULL but `end`.
- * Without ask.stream, of the first seven only `token` and `score` are called, unless `follows`. */
+/* An API's way to say what happens. Under the group's lock, in one thread at a time. Any may be NULL but
+ * `end`. Without params.stream, of the first seven only `token` and `score` are called, unless `follows`. */
 struct format {
     /* A token, before the text that it makes certain. */
     void (*token)(struct choice *choice, const struct engine_event *event);
-    /* A token of the prompt and its probability, with ask.echo and ask.logprobs. */
+    /* A token of the prompt and its probability, with params.echo and params.logprobs. */
     void (*score)(struct choice *choice, const struct engine_event *event);
     void (*begin)(struct generation *generation); /* before anything else is said */
     void (*begin_choice)(struct choice *choice);
     void (*text)(struct choice *choice, uint32_t part, const struct engine_string *text);
-    /* A call, choice->calls[number], begins, goes on with more of its arguments, or ends: the piece's flags. */
+    /* A call, choice->calls[number], begins, goes on with more of its arguments, or ends: the piece's
+     * flags. */
     void (*call)(struct choice *choice, size_t number, const struct engine_reply_piece *piece);
     void (*end_choice)(struct choice *choice);
-    /* All choices are done. Of a stream it sends what comes last, and returns NULL; otherwise it returns the answer. */
+    /* All choices are done. Of a stream it sends what comes last, and returns NULL; otherwise it returns the
+     * answer. */
     json_t *(*end)(struct generation *generation);
     /* What went wrong after the stream has begun. */
-    void (*failed)(struct generation *generation, const struct mistake *mistake);
+    void (*failed)(struct generation *generation, const struct api_error *error);
     void (*free_choice)(struct choice *choice);
     void (*free_generation)(struct generation *generation);
     bool follows; /* it wants to know the order of what comes even if it is not sent */
@@ -62,7 +65,7 @@ struct format {
 struct generation {
     struct group group; /* a request for each choice */
     struct served *served;
-    struct ask ask;
+    struct params params;
     const struct format *format;
     void *state; /* the format's */
     int64_t created;
@@ -71,7 +74,7 @@ struct generation {
     uint32_t most_tokens; /* that any request gets; 0: no limit */
 
     struct token_list tokens; /* of a conversation */
-    struct ask_prompt conversation;
+    struct params_prompt conversation;
     struct engine_rendered *rendered;
     char *template_text;
     bool reasoning;        /* the conversation's end has begun it */
@@ -84,13 +87,13 @@ struct generation {
     bool streams; /* the exchange has begun a stream */
 };
 
-/* A generation with an id that begins with `prefix`, its ask to be filled. `format` may be NULL if generation_drop ends
- * it. NULL: it failed, and the exchange has been answered. */
+/* A generation with an id that begins with `prefix`, its parameters to be filled in. `format` may be NULL if
+ * generation_drop ends it. NULL: it failed, and the exchange has been answered. */
 struct generation *generation_create(struct exchange *exchange, const struct format *format,
                                      const char *prefix);
-/* Carries it out. If `mistake` has one, or something is wrong with the ask, that is the answer. The generation and the
- * exchange are no longer the caller's. */
-void generation_run(struct generation *generation, struct mistake *mistake);
+/* Carries it out. If there is an error already, or something is wrong with the parameters, that is the
+ * answer. The generation and the exchange are no longer the caller's. */
+void generation_start(struct generation *generation, struct api_error *error);
 
 /* Ends it without an answer, which remains to be given, instead of generation_run. */
 void generation_drop(struct generation *generation);
@@ -106,7 +109,7 @@ void choice_enough(struct choice *choice);
 
 /* Appends tokens of a text to a prompt, as `engine run` reads prompts: special tokens spelled in it count. */
 bool generation_encode(const struct served *served, const char *text, size_t size, bool special,
-                       struct token_list *tokens, struct mistake *mistake);
+                       struct token_list *tokens, struct api_error *error);
 
 /* "PREFIX" and 24 letters and digits that nobody can guess. */
 void random_id(char *id, size_t size, const char *prefix, size_t n_letters);

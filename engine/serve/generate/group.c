@@ -6,19 +6,19 @@
 #include "serve/generate/wire.h"
 #include "serve/models/models.h"
 
-#define MOST_RUNNING 64 /* requests that the queue has at once */
+#define MAX_RUNNING 64 /* requests that the queue has at once */
 
 bool group_init(struct group *group, struct exchange *exchange)
 {
     group->exchange = exchange;
-    group->mistake = wire_mistake(exchange);
+    group->error = api_error_none(exchange);
     return pthread_mutex_init(&group->lock, NULL) == 0;
 }
 
-bool group_room(struct group *group, size_t n, struct mistake *mistake)
+bool group_room(struct group *group, size_t n, struct api_error *error)
 {
     group->members = calloc(n, sizeof *group->members);
-    if (!group->members) return mistake_memory(mistake);
+    if (!group->members) return api_error_memory(error);
     group->n = n;
     for (size_t i = 0; i < n; i++) group->members[i].group = group;
     return true;
@@ -45,9 +45,9 @@ static void cancel_all(struct group *group)
 
 void group_fail_with(struct group *group, unsigned status, const char *message)
 {
-    if (group->mistake.status) return;
-    mistake_in(&group->mistake, NULL, "%s", message);
-    group->mistake.status = status;
+    if (group->error.status) return;
+    api_error_in(&group->error, NULL, "%s", message);
+    group->error.status = status;
     cancel_all(group);
 }
 
@@ -101,11 +101,11 @@ static void drop_use(struct group *group)
 
 static void take_event(void *user, const struct engine_event *event);
 
-/* Under the lock: submits requests, as many as may run at once. If the queue takes no more, the rest follows when one of
- * them is done; if it takes none, that is the answer. */
+/* Under the lock: submits requests, as many as may run at once. If the queue takes no more, the rest follows
+ * when one of them is done; if it takes none, that is the answer. */
 static void submit_some(struct group *group)
 {
-    while (group->n_submitted < group->n && group->n_running < MOST_RUNNING && !group->mistake.status &&
+    while (group->n_submitted < group->n && group->n_running < MAX_RUNNING && !group->error.status &&
            !atomic_load(&group->gone)) {
         struct group_member *member = &group->members[group->n_submitted];
         struct engine_request request = {.struct_size = sizeof request};
@@ -119,7 +119,7 @@ static void submit_some(struct group *group)
         if (status) {
             atomic_fetch_sub(&group->n_uses, 1); /* never the last: the caller has one */
             if (status == ENGINE_ERROR_BUSY && group->n_running > 0) return;
-            mistake_of_engine(&group->mistake, status, group->param(group, engine_error_message()));
+            api_error_of_engine(&group->error, status, group->param(group, engine_error_message()));
             cancel_all(group);
             return;
         }
@@ -144,14 +144,14 @@ static void take_event(void *user, const struct engine_event *event)
     if (done) drop_use(group);
 }
 
-void group_run(struct group *group)
+void group_submit(struct group *group)
 {
     atomic_store(&group->n_uses, 1);
-    if (!group->mistake.status) {
+    if (!group->error.status) {
         group_watch(group);
         pthread_mutex_lock(&group->lock);
         submit_some(group);
-        if (group->queued && group->n_submitted > 0 && !group->mistake.status) group->queued(group);
+        if (group->queued && group->n_submitted > 0 && !group->error.status) group->queued(group);
         pthread_mutex_unlock(&group->lock);
         if (atomic_load(&group->gone)) cancel_all(group);
     }

@@ -1,6 +1,7 @@
-/* group.h: the requests that an exchange makes to its model's queue: as many at once as it takes, the next when one is done.
- * A group lives until each request that was submitted has had its last event; whichever thread takes that ends the exchange.
- * If the client goes away, the requests are cancelled, which takes at most a token's time. */
+/* group.h: the requests that an exchange makes to its model's queue: as many at once as it takes, the next
+ * when one is done. A group lives until each request that was submitted has had its last event; whichever
+ * thread takes that ends the exchange. If the client goes away, the requests are cancelled, which takes at
+ * most a token's time. */
 #ifndef ENGINE_SERVE_GENERATE_GROUP_H
 #define ENGINE_SERVE_GENERATE_GROUP_H
 
@@ -22,17 +23,18 @@ struct group {
     struct exchange *exchange;
     struct group_member *members; /* [n] */
     size_t n;
-    struct mistake mistake; /* under the lock */
+    struct api_error error; /* under the lock */
 
     /* Fills in request `i`, but for its event and user; `sampler` is room for its options. Under the lock. */
     void (*fill)(struct group *group, size_t i, struct engine_request *request,
                  struct engine_sampler_options *sampler);
-    /* The queue has taken the first requests: what fails from now on comes as an event. Under the lock; NULL: nothing to do. */
+    /* The queue has taken the first requests: what fails from now on comes as an event. Under the lock; NULL:
+     * nothing to do. */
     void (*queued)(struct group *group);
     /* Takes an event of request `i`. Under the lock. */
     void (*take)(struct group *group, size_t i, const struct engine_event *event);
-    /* All requests are done, or there is a mistake: ends the exchange, and then frees the group, which the client's going
-     * away may touch until the exchange has ended. */
+    /* All requests are done, or there is an error: ends the exchange, and then frees the group, which the
+     * client's going away may touch until the exchange has ended. */
     void (*finish)(struct group *group);
     /* The field to blame if the queue refuses a request, with its message; NULL: none. */
     const char *(*param)(const struct group *group, const char *message);
@@ -46,14 +48,15 @@ struct group {
 
 /* A group of zeroed memory, without members. False: out of memory. */
 bool group_init(struct group *group, struct exchange *exchange);
-/* Makes room for `n` requests. False: a mistake. */
-bool group_room(struct group *group, size_t n, struct mistake *mistake);
-/* Before group_run, for work that comes first: notices from now on if the client goes away. After group_room. */
+/* Makes room for `n` requests. False: an error. */
+bool group_room(struct group *group, size_t n, struct api_error *error);
+/* Before group_run, for work that comes first: notices from now on if the client goes away. After
+ * group_room. */
 void group_watch(struct group *group);
 /* Whether it has. */
 bool group_is_gone(struct group *group);
-/* Submits the requests, unless there is a mistake. The group and the exchange are no longer the caller's. */
-void group_run(struct group *group);
+/* Submits the requests, unless there is an error. The group and the exchange are no longer the caller's. */
+void group_submit(struct group *group);
 void group_free(struct group *group);
 
 /* Under the lock: cancels one request. */

@@ -26,12 +26,12 @@ void lenient_destroy(struct lenient *lenient)
 static bool is_new(struct lenient *lenient, const char *name, bool *full)
 {
     char cut[LENIENT_NAME_SIZE];
-    if (lenient->n_names == LENIENT_MOST_NAMES) return false; /* a request may have a million names */
+    if (lenient->n_names == LENIENT_MAX_NAMES) return false; /* a request may have a million names */
     snprintf(cut, sizeof cut, "%s", name);
     for (size_t i = 0; i < lenient->n_names; i++)
         if (strcmp(lenient->names[i], cut) == 0) return false;
     memcpy(lenient->names[lenient->n_names++], cut, sizeof cut);
-    *full = lenient->n_names == LENIENT_MOST_NAMES;
+    *full = lenient->n_names == LENIENT_MAX_NAMES;
     return true;
 }
 

@@ -1,6 +1,6 @@
-/* lenient.h: what requests have that the server doesn't know, or cannot give, and goes on without. Each such thing is logged
- * once. Clients choose the names, so only so many are remembered, and no more lines are written than that. With --strict
- * there is none of this: what is unknown is refused. */
+/* lenient.h: what requests have that the server doesn't know, or cannot give, and goes on without. Each such
+ * thing is logged once. Clients choose the names, so only so many are remembered, and no more lines are
+ * written than that. With --strict there is none of this: what is unknown is refused. */
 #ifndef ENGINE_SERVE_GENERATE_LENIENT_H
 #define ENGINE_SERVE_GENERATE_LENIENT_H
 
@@ -10,13 +10,13 @@
 
 #include "engine.h"
 
-#define LENIENT_MOST_NAMES 256
-#define LENIENT_NAME_SIZE  64 /* bytes; longer names are cut */
+#define LENIENT_MAX_NAMES 256
+#define LENIENT_NAME_SIZE 64 /* bytes; longer names are cut */
 
 struct lenient {
     pthread_mutex_t lock;
     size_t n_names;
-    char names[LENIENT_MOST_NAMES][LENIENT_NAME_SIZE]; /* [n_names] that have been logged */
+    char names[LENIENT_MAX_NAMES][LENIENT_NAME_SIZE]; /* [n_names] that have been logged */
 };
 
 /* NULL: out of memory. */

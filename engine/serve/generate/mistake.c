@@ -1,4 +1,4 @@
-/* mistake.c: see mistake.h. */
+/* api-error.c: see api-error.h. */
 #include "serve/generate/mistake.h"
 
 #include <stdarg.h>
@@ -9,32 +9,33 @@
 #include "serve/generate/lenient.h"
 #include "serve/http/exchange.h"
 
-static bool record(struct mistake *mistake, unsigned status, const char *code, const char *param,
+static bool record(struct api_error *error, unsigned status, const char *code, const char *param,
                    const char *format, va_list arguments)
 {
-    if (mistake->status) return false;
-    mistake->status = status;
-    mistake->code = code;
-    snprintf(mistake->param, sizeof mistake->param, "%s", param ? param : "");
-    vsnprintf(mistake->message, sizeof mistake->message, format, arguments);
-    printable_make(mistake->message); /* it may quote what a client sent */
+    if (error->status) return false;
+    error->status = status;
+    error->code = code;
+    snprintf(error->param, sizeof error->param, "%s", param ? param : "");
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    printable_make(error->message); /* it may quote what a client sent */
     return false;
 }
 
-bool mistake_in(struct mistake *mistake, const char *param, const char *format, ...)
+bool api_error_in(struct api_error *error, const char *param, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    record(mistake, 400, NULL, param, format, arguments);
+    record(error, 400, NULL, param, format, arguments);
     va_end(arguments);
     return false;
 }
 
-bool mistake_with_code(struct mistake *mistake, const char *code, const char *param, const char *format, ...)
+bool api_error_with_code(struct api_error *error, const char *code, const char *param, const char *format,
+                         ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    record(mistake, 400, code, param, format, arguments);
+    record(error, 400, code, param, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -54,37 +55,37 @@ static void without_numbers(const char *path, char *name, size_t size)
     name[n] = '\0';
 }
 
-bool mistake_unknown(struct mistake *mistake, const char *path)
+bool api_error_unknown(struct api_error *error, const char *path)
 {
     char name[LENIENT_NAME_SIZE];
-    if (!mistake->lenient)
-        return mistake_with_code(mistake, "unknown_parameter", path, "\"%.160s\" is not supported here",
-                                 path);
+    if (!error->lenient)
+        return api_error_with_code(error, "unknown_parameter", path, "\"%.160s\" is not supported here",
+                                   path);
     without_numbers(path, name, sizeof name);
-    lenient_say(mistake->lenient, name, "the field \"%s\" of a request is unknown, and ignored", name);
+    lenient_say(error->lenient, name, "the field \"%s\" of a request is unknown, and ignored", name);
     return true;
 }
 
-bool mistake_memory(struct mistake *mistake)
+bool api_error_memory(struct api_error *error)
 {
-    if (mistake->status) return false;
-    mistake_in(mistake, NULL, "out of memory");
-    mistake->status = OUT_OF_MEMORY_STATUS;
+    if (error->status) return false;
+    api_error_in(error, NULL, "out of memory");
+    error->status = OUT_OF_MEMORY_STATUS;
     return false;
 }
 
-bool mistake_of_engine(struct mistake *mistake, int status, const char *param)
+bool api_error_of_engine(struct api_error *error, int status, const char *param)
 {
     bool theirs = status == ENGINE_ERROR_ARGUMENT || status == ENGINE_ERROR_DATA ||
                   status == ENGINE_ERROR_UNSUPPORTED || status == ENGINE_ERROR_NOT_FOUND;
-    if (status == ENGINE_ERROR_MEMORY) return mistake_memory(mistake);
-    if (mistake->status) return false;
-    mistake_in(mistake, param, "%s", engine_error_message());
-    mistake->status = status == ENGINE_ERROR_BUSY ? 429 : theirs ? 400 : 500;
+    if (status == ENGINE_ERROR_MEMORY) return api_error_memory(error);
+    if (error->status) return false;
+    api_error_in(error, param, "%s", engine_error_message());
+    error->status = status == ENGINE_ERROR_BUSY ? 429 : theirs ? 400 : 500;
     return false;
 }
 
-void mistake_hide_folder(char *message, const char *path)
+void api_error_hide_folder(char *message, const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
     if (!slash) return;
@@ -93,7 +94,7 @@ void mistake_hide_folder(char *message, const char *path)
         memmove(at, at + folder, strlen(at + folder) + 1);
 }
 
-void mistake_hide(struct mistake *mistake, const char *path)
+void api_error_hide(struct api_error *error, const char *path)
 {
-    mistake_hide_folder(mistake->message, path);
+    api_error_hide_folder(error->message, path);
 }

@@ -1,4 +1,5 @@
-/* shape.c: see shape.h. Grammars are written as GBNF (docs/grammars.md), with schemas as items. */
+/* reply-grammar.c: see reply-grammar.h. Grammars are written as GBNF (docs/grammars.md), with schemas as
+ * items. */
 #include "serve/generate/shape.h"
 
 #include <stdarg.h>
@@ -8,12 +9,12 @@
 
 #include "commands/common.h"
 
-#define MOST_GRAMMAR (512 << 10) /* bytes */
+#define MAX_GRAMMAR (512 << 10) /* bytes */
 
 /* ---- Text that grows ---- */
 
 struct writer {
-    const struct shape *shape;
+    const struct reply_grammar_input *input;
     struct text_buffer text;
     bool failed; /* out of memory */
 };
@@ -45,18 +46,18 @@ static void put_json(struct writer *w, const json_t *value)
 /* ---- Marks ---- */
 
 /* The token that is spelled like the mark; -1: it takes several. */
-static int32_t token_of(const struct shape *shape, const char *mark)
+static int32_t token_of(const struct reply_grammar_input *input, const char *mark)
 {
-    int32_t token = vocabulary_token(shape->vocabulary, mark);
+    int32_t token = vocabulary_token(input->vocabulary, mark);
     struct engine_string piece;
-    if (token < 0 || engine_model_token_text(shape->model, token, &piece)) return -1;
+    if (token < 0 || engine_model_token_text(input->model, token, &piece)) return -1;
     return piece.length == strlen(mark) && memcmp(piece.data, mark, piece.length) == 0 ? token : -1;
 }
 
 /* A mark: as its token if the vocabulary has one, else as text. */
 static void put_mark(struct writer *w, const char *mark)
 {
-    int32_t token = token_of(w->shape, mark);
+    int32_t token = token_of(w->input, mark);
     char text[32];
     put(w, " ");
     if (token < 0) {
@@ -97,8 +98,8 @@ static void put_neither(struct writer *w, const char *a, const char *b)
     put(w, "]");
 }
 
-/* The beginnings of a mark that are shorter than it, as alternatives; `ended`: each with a character that goes on with
- * neither this mark nor another one. */
+/* The beginnings of a mark that are shorter than it, as alternatives; `ended`: each with a character that
+ * goes on with neither this mark nor another one. */
 static void put_beginnings(struct writer *w, const char *mark, bool ended)
 {
     char begin[64];
@@ -116,7 +117,7 @@ static void put_beginnings(struct writer *w, const char *mark, bool ended)
 /* Any text without a mark, whose first character must not come again in it. */
 static void put_text_without(struct writer *w, const char *mark)
 {
-    int32_t token = token_of(w->shape, mark);
+    int32_t token = token_of(w->input, mark);
     char text[32];
     if (token >= 0) {
         snprintf(text, sizeof text, " (!<[%d]>)* ", (int)token);
@@ -138,13 +139,13 @@ static void put_text_without(struct writer *w, const char *mark)
 
 static bool template_has(const struct writer *w, const char *text)
 {
-    return strstr(w->shape->template_text, text) != NULL;
+    return strstr(w->input->template_text, text) != NULL;
 }
 
 /* What may come before the reply proper. */
 static void put_reasoning(struct writer *w)
 {
-    if (w->shape->format == ENGINE_REPLY_GPT_OSS) {
+    if (w->input->format == ENGINE_REPLY_GPT_OSS) {
         put(w, "(");
         put_mark(w, "<|channel|>");
         put_string(w, "analysis");
@@ -156,13 +157,13 @@ static void put_reasoning(struct writer *w)
         return;
     }
     bool square = template_has(w, "[THINK]");
-    if (!square && !w->shape->reasoning && !template_has(w, "<think>")) return;
+    if (!square && !w->input->reasoning && !template_has(w, "<think>")) return;
     const char *open = square ? "[THINK]" : "<think>", *close = square ? "[/THINK]" : "</think>";
     put(w, "(");
-    if (!w->shape->reasoning) put_mark(w, open);
+    if (!w->input->reasoning) put_mark(w, open);
     put_text_without(w, close);
     put_mark(w, close);
-    put(w, w->shape->reasoning ? "[ \\n]{0,4}) " : "[ \\n]{0,4})? ");
+    put(w, w->input->reasoning ? "[ \\n]{0,4}) " : "[ \\n]{0,4})? ");
 }
 
 /* ---- Calls ---- */
@@ -205,10 +206,10 @@ static void put_object(struct writer *w, const json_t *function, const char *arg
 static void put_call(struct writer *w, const json_t *function)
 {
     const char *name = json_string_value(json_object_get(function, "name"));
-    switch (w->shape->format) {
+    switch (w->input->format) {
     case ENGINE_REPLY_LLAMA3: put_object(w, function, "parameters"); break;
     case ENGINE_REPLY_MISTRAL:
-        if (token_of(w->shape, "[ARGS]") < 0) {
+        if (token_of(w->input, "[ARGS]") < 0) {
             put_object(w, function, "arguments");
         } else {
             put_mark(w, "[TOOL_CALLS]");
@@ -249,13 +250,13 @@ static void put_call(struct writer *w, const json_t *function)
 }
 
 /* The rule "call": a call of a tool that may be chosen. */
-static void put_call_rule(struct writer *w, const struct ask *ask)
+static void put_call_rule(struct writer *w, const struct params *params)
 {
     size_t n = 0;
     put(w, "\ncall ::= ");
-    for (size_t i = 0; i < json_array_size(ask->tools); i++) {
-        const json_t *function = json_object_get(json_array_get(ask->tools, i), "function");
-        if (ask->tool && strcmp(ask->tool, json_string_value(json_object_get(function, "name"))) != 0)
+    for (size_t i = 0; i < json_array_size(params->tools); i++) {
+        const json_t *function = json_object_get(json_array_get(params->tools, i), "function");
+        if (params->tool && strcmp(params->tool, json_string_value(json_object_get(function, "name"))) != 0)
             continue;
         if (n++ > 0) put(w, " | ");
         put_call(w, function);
@@ -264,12 +265,13 @@ static void put_call_rule(struct writer *w, const struct ask *ask)
 }
 
 /* One call or more, with what surrounds and separates them. */
-static void put_calls(struct writer *w, const struct ask *ask)
+static void put_calls(struct writer *w, const struct params *params)
 {
-    uint32_t format = w->shape->format;
-    bool listed = format == ENGINE_REPLY_MISTRAL && token_of(w->shape, "[ARGS]") < 0;
+    uint32_t format = w->input->format;
+    bool listed = format == ENGINE_REPLY_MISTRAL && token_of(w->input, "[ARGS]") < 0;
     /* Llama 3 and gpt-oss end their turn after a call. */
-    bool one = ask->one_call || ask->tool || format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS;
+    bool one =
+        params->one_call || params->tool || format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS;
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁begin｜>");
     if (listed) put_mark(w, "[TOOL_CALLS]");
     if (listed) put(w, " \"[\" ");
@@ -283,7 +285,8 @@ static void put_calls(struct writer *w, const struct ask *ask)
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
 }
 
-/* What is no call, where calls may come but need not. Of Llama 3, whose calls are the whole reply: it does not begin as one. */
+/* What is no call, where calls may come but need not. Of Llama 3, whose calls are the whole reply: it does
+ * not begin as one. */
 static void put_llama3_text(struct writer *w)
 {
     static const char mark[] = "<|python_tag|>";
@@ -320,16 +323,16 @@ static void put_gpt_oss_final(struct writer *w)
 }
 
 /* Text, or calls whose arguments fit. */
-static void put_text_or_calls(struct writer *w, const struct ask *ask)
+static void put_text_or_calls(struct writer *w, const struct params *params)
 {
-    uint32_t format = w->shape->format;
+    uint32_t format = w->input->format;
     if (format == ENGINE_REPLY_GPT_OSS)
         put_gpt_oss_notes(w);
     else
         put_reasoning(w);
     if (format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS) {
         put(w, "(");
-        put_calls(w, ask);
+        put_calls(w, params);
         put(w, " | ");
         if (format == ENGINE_REPLY_LLAMA3)
             put_llama3_text(w);
@@ -342,15 +345,15 @@ static void put_text_or_calls(struct writer *w, const struct ask *ask)
                         : format == ENGINE_REPLY_DEEPSEEK ? "<｜tool▁calls▁begin｜>"
                                                           : "<tool_call>");
     put(w, "(");
-    put_calls(w, ask);
+    put_calls(w, params);
     put(w, ")?");
 }
 
-static bool any_strict(const struct ask *ask)
+static bool any_strict(const struct params *params)
 {
-    for (size_t i = 0; i < json_array_size(ask->tools); i++)
+    for (size_t i = 0; i < json_array_size(params->tools); i++)
         if (json_is_true(
-                json_object_get(json_object_get(json_array_get(ask->tools, i), "function"), "strict")))
+                json_object_get(json_object_get(json_array_get(params->tools, i), "function"), "strict")))
             return true;
     return false;
 }
@@ -360,7 +363,7 @@ static bool any_strict(const struct ask *ask)
 /* A reply that is JSON. */
 static void put_json_reply(struct writer *w, const struct constraint *constraint)
 {
-    if (w->shape->format == ENGINE_REPLY_GPT_OSS) {
+    if (w->input->format == ENGINE_REPLY_GPT_OSS) {
         put_mark(w, "<|channel|>");
         put(w, " \"final\" ");
         put_mark(w, "<|message|>");
@@ -370,90 +373,92 @@ static void put_json_reply(struct writer *w, const struct constraint *constraint
 }
 
 /* Reading a grammar of this size takes up to a second and some 50 MiB. */
-static bool check_size(size_t size, const char *param, struct mistake *mistake)
+static bool check_size(size_t size, const char *param, struct api_error *error)
 {
-    if (size <= MOST_GRAMMAR) return true;
-    return mistake_in(mistake, param, "the grammar of \"%s\" takes %zu bytes, and at most %d are allowed",
-                      param, size, MOST_GRAMMAR);
+    if (size <= MAX_GRAMMAR) return true;
+    return api_error_in(error, param, "the grammar of \"%s\" takes %zu bytes, and at most %d are allowed",
+                        param, size, MAX_GRAMMAR);
 }
 
-static bool read_grammar(const struct shape *shape, enum engine_grammar_kind kind, const char *text,
-                         size_t length, const char *param, struct engine_grammar **grammar,
-                         struct mistake *mistake)
+static bool read_grammar(const struct reply_grammar_input *input, enum engine_grammar_kind kind,
+                         const char *text, size_t length, const char *param, struct engine_grammar **grammar,
+                         struct api_error *error)
 {
     const struct engine_grammar_options options = {.struct_size = sizeof options,
                                                    .kind = kind,
                                                    .text = text,
                                                    .length = length,
-                                                   .gives_up = shape->gives_up,
-                                                   .user = shape->user};
-    if (!check_size(length, param, mistake)) return false;
-    int status = engine_grammar_create_with(shape->model, &options, grammar);
-    return !status || mistake_of_engine(mistake, status, param);
+                                                   .gives_up = input->gives_up,
+                                                   .user = input->user};
+    if (!check_size(length, param, error)) return false;
+    int status = engine_grammar_create_with(input->model, &options, grammar);
+    return !status || api_error_of_engine(error, status, param);
 }
 
 static bool create(struct writer *w, const char *param, struct engine_grammar **grammar,
-                   struct mistake *mistake)
+                   struct api_error *error)
 {
-    bool good = w->failed ? mistake_memory(mistake)
-                          : read_grammar(w->shape, ENGINE_GRAMMAR_GBNF, w->text.data, w->text.size, param,
-                                         grammar, mistake);
+    bool good = w->failed ? api_error_memory(error)
+                          : read_grammar(w->input, ENGINE_GRAMMAR_GBNF, w->text.data, w->text.size, param,
+                                         grammar, error);
     free(w->text.data);
     return good;
 }
 
-static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_grammar **grammar,
-                        struct mistake *mistake)
+static bool create_for_calls(struct writer *w, const struct params *params, struct engine_grammar **grammar,
+                             struct api_error *error)
 {
-    bool forced = ask_forces_call(ask);
+    bool forced = params_forces_call(params);
     if (forced) {
         put_reasoning(w);
-        put_calls(w, ask);
+        put_calls(w, params);
     } else {
-        put_text_or_calls(w, ask);
+        put_text_or_calls(w, params);
     }
-    put_call_rule(w, ask);
-    return create(w, forced ? "tool_choice" : "tools", grammar, mistake);
+    put_call_rule(w, params);
+    return create(w, forced ? "tool_choice" : "tools", grammar, error);
 }
 
-bool shape_constrain(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
-                     struct mistake *mistake)
+bool reply_grammar_constrain(const struct reply_grammar_input *input, const struct params *params,
+                             struct engine_grammar **grammar, struct api_error *error)
 {
-    const struct constraint *constraint = &ask->options.constraint;
-    return read_grammar(shape, constraint->kind, constraint->text, constraint->size, ask->constrained_by,
-                        grammar, mistake);
+    const struct constraint *constraint = &params->options.constraint;
+    return read_grammar(input, constraint->kind, constraint->text, constraint->size, params->constrained_by,
+                        grammar, error);
 }
 
-static bool needs_calls(const struct ask *ask)
+static bool needs_calls(const struct params *params)
 {
-    return ask_forces_call(ask) || (ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO && any_strict(ask));
+    return params_forces_call(params) ||
+           (params->tools && params->tool_choice == TOOL_CHOICE_AUTO && any_strict(params));
 }
 
-bool shape_needed(const struct ask *ask)
+bool reply_grammar_needed(const struct params *params)
 {
-    return ask->options.constraint.kind || needs_calls(ask);
+    return params->options.constraint.kind || needs_calls(params);
 }
 
-bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
-                struct mistake *mistake)
+bool reply_grammar_create(const struct reply_grammar_input *input, const struct params *params,
+                          struct engine_grammar **grammar, struct api_error *error)
 {
-    const struct constraint *constraint = &ask->options.constraint;
-    struct writer writer = {.shape = shape};
+    const struct constraint *constraint = &params->options.constraint;
+    struct writer writer = {.input = input};
     *grammar = NULL;
-    if (constraint->kind == ENGINE_GRAMMAR_GBNF) return shape_constrain(shape, ask, grammar, mistake);
+    if (constraint->kind == ENGINE_GRAMMAR_GBNF)
+        return reply_grammar_constrain(input, params, grammar, error);
     put(&writer, "root ::= ");
-    if (constraint->kind && !ask_forces_call(ask)) {
-        bool calls = ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO;
+    if (constraint->kind && !params_forces_call(params)) {
+        bool calls = params->tools && params->tool_choice == TOOL_CHOICE_AUTO;
         put_reasoning(&writer);
         put(&writer, "(");
         put_json_reply(&writer, constraint);
         if (calls) put(&writer, " | ");
-        if (calls) put_calls(&writer, ask);
+        if (calls) put_calls(&writer, params);
         put(&writer, ")");
-        if (calls) put_call_rule(&writer, ask);
-        return create(&writer, ask->constrained_by, grammar, mistake);
+        if (calls) put_call_rule(&writer, params);
+        return create(&writer, params->constrained_by, grammar, error);
     }
-    if (needs_calls(ask)) return shape_calls(&writer, ask, grammar, mistake);
+    if (needs_calls(params)) return create_for_calls(&writer, params, grammar, error);
     free(writer.text.data);
     return true;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_DEPTH 200
+#define MAX_DEPTH 200
 
 enum kind {
     PLAIN, /* says something that is no schema, or is an annotation */
@@ -106,10 +106,10 @@ static void put_place(const struct place *place, char *text, size_t size)
 }
 
 static bool check(const json_t *schema, const struct place *place, const char *param,
-                  struct mistake *mistake);
+                  struct api_error *error);
 
 static bool check_below(const json_t *value, enum kind kind, const struct place *above, const char *keyword,
-                        const char *param, struct mistake *mistake)
+                        const char *param, struct api_error *error)
 {
     struct place place = {.above = above, .keyword = keyword, .depth = above ? above->depth + 1 : 1};
     const json_t *item;
@@ -118,27 +118,27 @@ static bool check_below(const json_t *value, enum kind kind, const struct place 
     if (kind == PLAIN) return true;
     if (kind == NAMED_SCHEMAS) {
         json_object_foreach((json_t *)(size_t)value, place.name, item) good =
-            good && check(item, &place, param, mistake);
+            good && check(item, &place, param, error);
         return good;
     }
-    if (!json_is_array(value)) return check(value, &place, param, mistake);
+    if (!json_is_array(value)) return check(value, &place, param, error);
     json_array_foreach(value, i, item)
     {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
         place.name = number;
-        good = good && check(item, &place, param, mistake);
+        good = good && check(item, &place, param, error);
     }
     return good;
 }
 
 /* What is no schema at all, and what is nested too deep, is for those who enforce it to refuse. */
-static bool check(const json_t *schema, const struct place *place, const char *param, struct mistake *mistake)
+static bool check(const json_t *schema, const struct place *place, const char *param, struct api_error *error)
 {
     const char *name;
     const json_t *value;
     bool good = true;
-    if (place && place->depth > MOST_DEPTH) return true;
+    if (place && place->depth > MAX_DEPTH) return true;
     json_object_foreach((json_t *)(size_t)schema, name, value)
     {
         char where[200];
@@ -146,12 +146,12 @@ static bool check(const json_t *schema, const struct place *place, const char *p
         while (i < N_KEYWORDS && strcmp(keywords[i].name, name) != 0) i++;
         if (!good || strncmp(name, "x-", 2) == 0) continue;
         if (i < N_KEYWORDS) {
-            good = check_below(value, keywords[i].kind, place, keywords[i].name, param, mistake);
+            good = check_below(value, keywords[i].kind, place, keywords[i].name, param, error);
             continue;
         }
         put_place(place, where, sizeof where);
-        good = mistake_in(
-            mistake, param,
+        good = api_error_in(
+            error, param,
             "JSON schema, %s: \"%.60s\" is not a keyword that can be enforced, which \"strict\" asks "
             "for",
             where, name);
@@ -159,17 +159,17 @@ static bool check(const json_t *schema, const struct place *place, const char *p
     return good;
 }
 
-bool strict_check(const json_t *schema, const char *param, struct mistake *mistake)
+bool strict_check(const json_t *schema, const char *param, struct api_error *error)
 {
-    return check(schema, NULL, param, mistake);
+    return check(schema, NULL, param, error);
 }
 
-bool strict_check_format(const json_t *format, const char *param, struct mistake *mistake)
+bool strict_check_format(const json_t *format, const char *param, struct api_error *error)
 {
     const json_t *inner = json_object_get(format, "json_schema");
     const json_t *strict = json_object_get(inner ? inner : format, "strict"),
                  *schema = json_object_get(inner ? inner : format, "schema");
     if (strict && !json_is_null(strict) && !json_is_boolean(strict))
-        return mistake_in(mistake, param, "\"strict\" should be true or false");
-    return !json_is_true(strict) || strict_check(schema, param, mistake);
+        return api_error_in(error, param, "\"strict\" should be true or false");
+    return !json_is_true(strict) || strict_check(schema, param, error);
 }

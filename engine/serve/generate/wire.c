@@ -9,7 +9,7 @@
 
 #define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(9))
 
-void wire_answer(struct exchange *exchange, json_t *answer)
+void exchange_answer_json(struct exchange *exchange, json_t *answer)
 {
     char *text = answer ? json_dumps(answer, DUMP) : NULL;
     json_decref(answer);
@@ -21,29 +21,28 @@ void wire_answer(struct exchange *exchange, json_t *answer)
     free(text);
 }
 
-struct mistake wire_mistake(const struct exchange *exchange)
+struct api_error api_error_none(const struct exchange *exchange)
 {
     const struct server *server = exchange_server(exchange);
-    return (struct mistake){.lenient = server->lenient};
+    return (struct api_error){.lenient = server->lenient};
 }
 
-void wire_fail(struct exchange *exchange, const struct mistake *mistake)
+void api_error_answer(struct exchange *exchange, const struct api_error *error)
 {
-    if (mistake->status == 429)
+    if (error->status == 429)
         exchange_busy(exchange);
-    else if (mistake->status < 500 &&
+    else if (error->status < 500 &&
              exchange_lacks_memory(exchange)) /* what seems wrong may be what is lost */
         exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
                       "out of memory (a request)");
-    else if (mistake->code && strcmp(mistake->code, MISTAKE_NO_THREADS) == 0)
-        exchange_answer(exchange, mistake->status,
+    else if (error->code && strcmp(error->code, API_ERROR_NO_THREADS) == 0)
+        exchange_answer(exchange, error->status,
                         json_pack("{s:s, s:{s:s, s:s, s:{s:s, s:[s]}}}", "type", "error", "error", "type",
-                                  "invalid_request_error", "message", mistake->message, "details",
-                                  "error_code", mistake->code, "unsupported", mistake->param));
+                                  "invalid_request_error", "message", error->message, "details", "error_code",
+                                  error->code, "unsupported", error->param));
     else
-        exchange_fail(exchange, mistake->status,
-                      mistake->status < 500 ? "invalid_request_error" : "server_error", mistake->code,
-                      mistake->param[0] ? mistake->param : NULL, "%s", mistake->message);
+        exchange_fail(exchange, error->status, error->status < 500 ? "invalid_request_error" : "server_error",
+                      error->code, error->param[0] ? error->param : NULL, "%s", error->message);
 }
 
 static int add(struct text_buffer *buffer, const char *text)
@@ -51,7 +50,7 @@ static int add(struct text_buffer *buffer, const char *text)
     return text_add(buffer, &(struct engine_string){text, strlen(text)});
 }
 
-void wire_stream(struct exchange *exchange)
+void sse_begin(struct exchange *exchange)
 {
     static const char comment[] = ": ping\n\n", event[] = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
     exchange_stream(exchange, "text/event-stream", exchange_is_anthropic(exchange) ? event : comment);
@@ -59,7 +58,7 @@ void wire_stream(struct exchange *exchange)
 
 /* In one piece, so that no other event can come between. Where memory has run out for one, the stream is
  * cut. */
-void wire_event(struct exchange *exchange, const char *name, json_t *data)
+void sse_send(struct exchange *exchange, const char *name, json_t *data)
 {
     struct text_buffer event = {0};
     char *text = data ? json_dumps(data, DUMP) : NULL;
@@ -75,7 +74,7 @@ void wire_event(struct exchange *exchange, const char *name, json_t *data)
     free(text);
 }
 
-void wire_done(struct exchange *exchange)
+void sse_done(struct exchange *exchange)
 {
     static const char done[] = "data: [DONE]\n\n";
     exchange_send(exchange, done, strlen(done));

@@ -1,6 +1,6 @@
-/* daemon.c: libmicrohttpd's side: takes requests apart from its callbacks, refuses those that may not be, hands the others to
- * worker threads, and gives the answers back. One thread of libmicrohttpd runs all of this for a listening socket; nothing
- * here waits. */
+/* daemon.c: libmicrohttpd's side: takes requests apart from its callbacks, refuses those that may not be,
+ * hands the others to worker threads, and gives the answers back. One thread of libmicrohttpd runs all of
+ * this for a listening socket; nothing here waits. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ static bool is_gone(struct exchange *exchange)
     return gone;
 }
 
-static void run_route(void *user)
+static void handle_route(void *user)
 {
     struct exchange *exchange = user;
     if (!(exchange->route->flags & ROUTE_JSON) || !is_gone(exchange)) exchange->route->run(exchange);
@@ -135,13 +135,13 @@ static void prepare(void *user)
     if (flags & ROUTE_MODEL)
         models_enter(exchange->http->server->models, exchange);
     else
-        run_route(exchange);
+        handle_route(exchange);
 }
 
 void http_go_on(struct exchange *exchange)
 {
     /* It has waited in line before: it isn't refused now, other than without memory. */
-    if (!pool_add(exchange->http->workers, run_route, exchange, true)) exchange_busy(exchange);
+    if (!pool_add(exchange->http->workers, handle_route, exchange, true)) exchange_busy(exchange);
 }
 
 static void dispatch(struct exchange *exchange)
@@ -155,8 +155,8 @@ static void dispatch(struct exchange *exchange)
 /* What take_request finds as the context of a request whose path a NUL has cut. */
 static char path_with_nul;
 
-/* Sees the path as it came. libmicrohttpd before 1.0 takes a NUL for its end; what follows the end is otherwise the
- * version. */
+/* Sees the path as it came. libmicrohttpd before 1.0 takes a NUL for its end; what follows the end is
+ * otherwise the version. */
 static void *look_at_path(void *user, const char *path, struct MHD_Connection *connection)
 {
     (void)user, (void)connection;
@@ -171,7 +171,8 @@ static bool is_plain(const char *encoding)
     return !encoding || strcasecmp(encoding, "identity") == 0;
 }
 
-/* What needs no body to be answered: a request that is not in order, not allowed, or for something that isn't there. */
+/* What needs no body to be answered: a request that is not in order, not allowed, or for something that isn't
+ * there. */
 static bool refuse_early(struct exchange *exchange, struct MHD_Connection *connection, const char *method,
                          const char *version, bool cut)
 {
@@ -205,10 +206,10 @@ static bool refuse_early(struct exchange *exchange, struct MHD_Connection *conne
                       "the body has a Content-Encoding; send it as it is");
     } else {
         const char *length = exchange_request_header(exchange, "Content-Length");
-        if (!length || strtoull(length, NULL, 10) <= http->largest_body) return false;
+        if (!length || strtoull(length, NULL, 10) <= http->max_body) return false;
         exchange_header(exchange, "Connection", "close");
         exchange_fail(exchange, 413, "invalid_request_error", "too_large", NULL,
-                      "the body has %s bytes, but at most %zu are allowed", length, http->largest_body);
+                      "the body has %s bytes, but at most %zu are allowed", length, http->max_body);
     }
     return true;
 }
@@ -260,8 +261,9 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
         exchange->from->received += *size;
         pthread_mutex_unlock(&listener->http->lock);
         *size = 0;
-        /* What is too large is read to its end, so that the client gets to see why it is refused; but not forever. */
-        return added && exchange->body_discarded <= listener->http->largest_body ? MHD_YES : MHD_NO;
+        /* What is too large is read to its end, so that the client gets to see why it is refused; but not
+         * forever. */
+        return added && exchange->body_discarded <= listener->http->max_body ? MHD_YES : MHD_NO;
     }
     if (exchange->handed_over) return exchange_put_answer(exchange, connection);
     exchange->handed_over = true;
@@ -270,7 +272,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
     pthread_mutex_unlock(&listener->http->lock);
     if (exchange->body_too_large) {
         exchange_fail(exchange, 413, "invalid_request_error", "too_large", NULL,
-                      "the body has more than the %zu bytes that are allowed", listener->http->largest_body);
+                      "the body has more than the %zu bytes that are allowed", listener->http->max_body);
         return exchange_put_answer(exchange, connection);
     }
     watch_add(exchange, exchange->from->socket);

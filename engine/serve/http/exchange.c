@@ -1,5 +1,6 @@
-/* exchange.c: see exchange.h. An exchange is held by libmicrohttpd until its connection is done with it, by the handler until
- * it has ended it, and by requests in a queue; each holds a reference. Whoever gives back the last one logs it. */
+/* exchange.c: see exchange.h. An exchange is held by libmicrohttpd until its connection is done with it, by
+ * the handler until it has ended it, and by requests in a queue; each holds a reference. Whoever gives back
+ * the last one logs it. */
 #include "serve/http/exchange.h"
 
 #include <stdarg.h>
@@ -39,8 +40,8 @@ static bool add_pair(struct pair **pairs, size_t *count, const char *name, const
     return false;
 }
 
-/* A field's value ends before its trailing blanks (RFC 9110, section 5.5). The fields that say where a request ends stay as
- * libmicrohttpd reads them, so that both agree. */
+/* A field's value ends before its trailing blanks (RFC 9110, section 5.5). The fields that say where a
+ * request ends stay as libmicrohttpd reads them, so that both agree. */
 static void trim(struct pair *header)
 {
     size_t length = strlen(header->value);
@@ -121,7 +122,7 @@ void exchange_release(struct exchange *exchange)
 
 bool exchange_add_body(struct exchange *exchange, const char *data, size_t size)
 {
-    if (exchange->body_too_large || size > exchange->http->largest_body - exchange->body_size) {
+    if (exchange->body_too_large || size > exchange->http->max_body - exchange->body_size) {
         exchange->body_too_large = true;
         exchange->body_discarded += size;
         return true;
@@ -270,7 +271,8 @@ void exchange_suspend(struct exchange *exchange)
 
 enum MHD_Result exchange_put_answer(struct exchange *exchange, struct MHD_Connection *connection)
 {
-    /* Not with the lock: libmicrohttpd has a lock of its own for the response, with which it calls read_stream. */
+    /* Not with the lock: libmicrohttpd has a lock of its own for the response, with which it calls
+     * read_stream. */
     pthread_mutex_lock(&exchange->lock);
     struct MHD_Response *response = exchange->response;
     unsigned status = exchange->status;
@@ -319,7 +321,8 @@ static void set_response(struct exchange *exchange, unsigned status, enum exchan
     if (!wanted && response) MHD_destroy_response(response);
 }
 
-/* Ends the exchange with a response, which is taken; NULL: there was no memory for one, so the connection is closed. */
+/* Ends the exchange with a response, which is taken; NULL: there was no memory for one, so the connection is
+ * closed. */
 static void answer(struct exchange *exchange, unsigned status, const char *content_type, size_t size,
                    struct MHD_Response *response)
 {
@@ -400,7 +403,7 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
                                   "param", param, "code", code));
 }
 
-bool exchange_run_long(struct exchange *exchange, void (*run)(void *user), void *user)
+bool exchange_defer(struct exchange *exchange, void (*run)(void *user), void *user)
 {
     return pool_add(exchange->http->long_workers, run, user, false);
 }
@@ -463,7 +466,7 @@ void exchange_stream(struct exchange *exchange, const char *content_type, const 
 /* With the lock: room for more bytes at the end of those that wait. */
 static bool make_room(struct exchange *exchange, size_t size)
 {
-    if (size > exchange->http->largest_pending - exchange->pending_size) return false;
+    if (size > exchange->http->max_pending - exchange->pending_size) return false;
     if (exchange->pending_first + exchange->pending_size + size <= exchange->pending_capacity) return true;
     if (exchange->pending_first > 0)
         memmove(exchange->pending, exchange->pending + exchange->pending_first, exchange->pending_size);

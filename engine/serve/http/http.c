@@ -22,8 +22,8 @@ int http_create(struct server *server, struct http **out)
     if (!http) return command_error(ENGINE_ERROR_MEMORY, "out of memory (server)");
     http->server = server;
     http->watch = http->wake = -1;
-    http->largest_body = (size_t)arguments->body_mib << 20;
-    http->largest_pending = (size_t)arguments->pending_kib << 10;
+    http->max_body = (size_t)arguments->body_mib << 20;
+    http->max_pending = (size_t)arguments->pending_kib << 10;
     pthread_mutex_init(&http->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -47,7 +47,7 @@ struct http {
     struct pool *workers, *quick, *long_workers;
     struct listener *listeners; /* [n_listeners] */
     size_t n_listeners;
-    size_t largest_body, largest_pending; /* bytes */
+    size_t max_body, max_pending; /* bytes */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t idle;  /* n_exchanges is 0 */
@@ -55,7 +55,8 @@ struct http {
     size_t n_exchanges;
     struct connection *connections;
 
-    /* The thread that notices clients that have gone away, and ends connections that take too long (watch.c). */
+    /* The thread that notices clients that have gone away, and ends connections that take too long
+     * (watch.c). */
     int watch, wake; /* epoll, eventfd */
     bool watching;
     pthread_t watcher;

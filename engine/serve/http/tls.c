@@ -1,5 +1,5 @@
-/* tls.c: see tls.h. GnuTLS asks for the certificate at each handshake (gnutls_certificate_retrieve_function3) and gets that of
- * the last reading. */
+/* tls.c: see tls.h. GnuTLS asks for the certificate at each handshake (gnutls_certificate_retrieve_function3)
+ * and gets that of the last reading. */
 #include "serve/http/tls.h"
 
 #include <gnutls/abstract.h>
@@ -10,13 +10,13 @@
 
 #include "commands/common.h"
 
-#define LONGEST_CHAIN 16
+#define MAX_CHAIN 16
 
-/* A certificate with its chain and its key. GnuTLS doesn't tell when it is done with one, so all are kept until the end:
- * one for each SIGHUP after which the files had changed. */
+/* A certificate with its chain and its key. GnuTLS doesn't tell when it is done with one, so all are kept
+ * until the end: one for each SIGHUP after which the files had changed. */
 struct certificate {
     struct certificate *next;
-    gnutls_pcert_st chain[LONGEST_CHAIN]; /* [n] */
+    gnutls_pcert_st chain[MAX_CHAIN]; /* [n] */
     unsigned n;
     gnutls_privkey_t key;
 };
@@ -40,7 +40,7 @@ static int read_chain(struct certificate *certificate, const char *path)
 {
     char *text;
     size_t size;
-    unsigned n = LONGEST_CHAIN;
+    unsigned n = MAX_CHAIN;
     int status = read_text_file(path, &text, &size);
     if (status) return status;
     gnutls_datum_t data = {(unsigned char *)text, (unsigned)size};

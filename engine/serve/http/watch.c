@@ -1,8 +1,9 @@
-/* watch.c: the thread that notices clients that have gone away while libmicrohttpd doesn't look at their sockets (it suspends
- * connections whose answer is being made), and that closes connections whose request takes too long to arrive, or never will. It also
- * sends the pings of streams.
+/* watch.c: the thread that notices clients that have gone away while libmicrohttpd doesn't look at their
+ * sockets (it suspends connections whose answer is being made), and that closes connections whose request
+ * takes too long to arrive, or never will. It also sends the pings of streams.
  *
- * A client that has closed its side for writing counts as gone, as in other servers: most that do have gone. */
+ * A client that has closed its side for writing counts as gone, as in other servers: most that do have
+ * gone. */
 #include <errno.h>
 #include <linux/tcp.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "common/clock.h"
 #include "serve/http/internal.h"
 
-#define LEAST_SPEED 4096 /* bytes per second that a body has to arrive with, besides the time for headers */
+#define MIN_SPEED 4096 /* bytes per second that a body has to arrive with, besides the time for headers */
 
 void watch_add(struct exchange *exchange, int socket)
 {
@@ -55,8 +56,9 @@ static bool has_sent(int socket)
     return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_received > 0;
 }
 
-/* Tells the client of half a request why its connection is closed, past libmicrohttpd, which has nothing to send then: not
- * between requests, when a client may begin another one at the same time, and not with TLS, whose keys libmicrohttpd has. */
+/* Tells the client of half a request why its connection is closed, past libmicrohttpd, which has nothing to
+ * send then: not between requests, when a client may begin another one at the same time, and not with TLS,
+ * whose keys libmicrohttpd has. */
 static void say_late(const struct http *http, const struct connection *connection)
 {
     static const char body[] = "{\"error\":{\"message\":\"the request took too long to arrive\",\"type\":"
@@ -73,15 +75,15 @@ static void say_late(const struct http *http, const struct connection *connectio
     (void)sent; /* a client that reads nothing gets nothing */
 }
 
-/* Closes connections that wait too long for their request, or whose client sends no more of it, which libmicrohttpd then
- * notices. Without this it misses an end that comes together with the last bytes. */
+/* Closes connections that wait too long for their request, or whose client sends no more of it, which
+ * libmicrohttpd then notices. Without this it misses an end that comes together with the last bytes. */
 static void end_slow(struct http *http, double now)
 {
     const struct arguments *arguments = http->server->arguments;
     pthread_mutex_lock(&http->lock);
     for (struct connection *connection = http->connections; connection; connection = connection->next) {
         if (connection->waits_since <= 0) continue;
-        double limit = arguments->request_seconds + (double)connection->received / LEAST_SPEED;
+        double limit = arguments->request_seconds + (double)connection->received / MIN_SPEED;
         if (connection->served_before && !connection->exchange) limit += arguments->idle_seconds;
         bool late = now - connection->waits_since > limit, ended = is_at_end(connection->socket);
         if (late && !ended) say_late(http, connection);

@@ -8,7 +8,7 @@
 #include "serve/models/models.h"
 
 /* A request on its way through the queue (submit.c). */
-struct ride;
+struct job;
 
 /* An adapter of --lora. */
 struct served_adapter {
@@ -23,7 +23,7 @@ struct waiting {
     struct exchange *exchange;
 };
 
-struct served_inside {
+struct model_slot {
     struct server *server;
     struct served_adapter *adapters; /* [n_adapters] */
     size_t n_adapters;
@@ -42,16 +42,17 @@ struct served_inside {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     bool stopping;
-    int adapter;        /* that applies now; -1: none */
-    size_t n_running;   /* rides in the queue */
-    struct ride *rides; /* in the queue, or waiting for another adapter, the newest first */
-    size_t n_held;      /* of them those that wait */
-    uint64_t n_rides;   /* so far: the number of the last one */
+    int adapter;      /* that applies now; -1: none */
+    size_t n_running; /* jobs in the queue */
+    struct job *jobs; /* in the queue, or waiting for another adapter, the newest first */
+    size_t n_held;    /* of them those that wait */
+    uint64_t n_jobs;  /* so far: the number of the last one */
 };
 
 /* ---- load.c ---- */
 
-/* Opens the model and tells how many bytes its context takes on all devices. Returns an enum engine_status. */
+/* Opens the model and tells how many bytes its context takes on all devices. Returns an enum
+ * engine_status. */
 int served_open(struct served *served, uint64_t *memory);
 /* Loads what served_open opened, and starts its queue. */
 int served_load(struct served *served);

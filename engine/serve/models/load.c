@@ -1,4 +1,5 @@
-/* load.c: opens a model, loads it onto its devices, and starts the queue. Called by one thread at a time (models.c). */
+/* load.c: opens a model, loads it onto its devices, and starts the queue. Called by one thread at a time
+ * (models.c). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,13 @@
 #include "serve/log.h"
 #include "serve/models/inside.h"
 
-#define MOST_SECOND_TIME ((uint64_t)4 << 30)  /* bytes of a model that POST /attention loads for itself */
-#define MOST_WEIGHTS     ((uint64_t)50 << 20) /* attention weights of a page */
-#define POSITIONS_EACH   2048 /* of the cache, for each of --parallel, unless --cache-size says otherwise */
+#define MAX_SECOND_LOAD ((uint64_t)4 << 30)  /* bytes of a model that POST /attention loads for itself */
+#define MAX_WEIGHTS     ((uint64_t)50 << 20) /* attention weights of a page */
+#define POSITIONS_EACH  2048 /* of the cache, for each of --parallel, unless --cache-size says otherwise */
 
 static void wish_for(const struct served *served, struct engine_context_options *wish, int32_t *offload)
 {
-    const struct arguments *arguments = served->inside->server->arguments;
+    const struct arguments *arguments = served->slot->server->arguments;
     context_options(arguments, wish, offload);
     wish->progress = NULL;
     wish->n_sequences = arguments->n_parallel;
@@ -31,15 +32,15 @@ static void wish_for(const struct served *served, struct engine_context_options 
 static int with_adapters(struct served *served, struct engine_context_options *wish,
                          struct engine_plan **plan)
 {
-    struct served_inside *inside = served->inside;
-    struct engine_adapter **adapters = calloc(inside->n_adapters + 1, sizeof *adapters);
-    float *scales = calloc(inside->n_adapters + 1, sizeof *scales);
+    struct model_slot *slot = served->slot;
+    struct engine_adapter **adapters = calloc(slot->n_adapters + 1, sizeof *adapters);
+    float *scales = calloc(slot->n_adapters + 1, sizeof *scales);
     int status =
         adapters && scales ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (adapters)");
-    for (size_t i = 0; i < inside->n_adapters && !status; i++) adapters[i] = inside->adapters[i].opened;
+    for (size_t i = 0; i < slot->n_adapters && !status; i++) adapters[i] = slot->adapters[i].opened;
     wish->adapters = adapters;
     wish->adapter_scales = scales;
-    wish->n_adapters = inside->n_adapters;
+    wish->n_adapters = slot->n_adapters;
     if (!status && plan) status = engine_plan_create(served->model, wish, plan);
     if (!status && !plan) status = engine_context_create(served->model, wish, &served->context);
     free(adapters);
@@ -50,7 +51,7 @@ static int with_adapters(struct served *served, struct engine_context_options *w
 /* The sampling that requests begin with. */
 static int adopt_sampling(struct served *served)
 {
-    const struct server *server = served->inside->server;
+    const struct server *server = served->slot->server;
     served->sampling = server->sampling;
     if (server->sampling.options.samplers == server->sampling.samplers)
         served->sampling.options.samplers = served->sampling.samplers;
@@ -60,7 +61,7 @@ static int adopt_sampling(struct served *served)
 /* A model's own template that can't be parsed stands in the way of conversations only. */
 static int open_template(struct served *served)
 {
-    const struct arguments *arguments = served->inside->server->arguments;
+    const struct arguments *arguments = served->slot->server->arguments;
     int status = chat_template_open(arguments, served->model, &served->chat_template);
     if (!status)
         served->reply_format = engine_template_reply_format(served->chat_template, &served->writes_calls);
@@ -73,7 +74,7 @@ static int open_template(struct served *served)
 
 int served_open(struct served *served, uint64_t *memory)
 {
-    const struct server *server = served->inside->server;
+    const struct server *server = served->slot->server;
     struct engine_context_options wish;
     struct engine_plan *plan = NULL;
     int32_t offload;
@@ -83,10 +84,10 @@ int served_open(struct served *served, uint64_t *memory)
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
     if (!status) status = adopt_sampling(served);
     if (!status) status = open_template(served);
-    for (size_t i = 0; i < served->inside->n_adapters && !status; i++) {
-        const char *path = served->inside->adapters[i].path;
+    for (size_t i = 0; i < served->slot->n_adapters && !status; i++) {
+        const char *path = served->slot->adapters[i].path;
         if (server->arguments->verify) status = verify_files(path, NULL);
-        if (!status) status = engine_adapter_open(served->model, path, &served->inside->adapters[i].opened);
+        if (!status) status = engine_adapter_open(served->model, path, &served->slot->adapters[i].opened);
     }
     if (status) return status;
     wish_for(served, &wish, &offload);
@@ -100,10 +101,11 @@ int served_open(struct served *served, uint64_t *memory)
     return status;
 }
 
-/* How many tokens POST /attention takes: their weights have to fit into a page, and the model into memory a second time. */
+/* How many tokens POST /attention takes: their weights have to fit into a page, and the model into memory a
+ * second time. */
 static uint32_t attention_tokens(const struct served *served)
 {
-    const uint32_t most = served->inside->server->arguments->most_attention;
+    const uint32_t most = served->slot->server->arguments->most_attention;
     const struct engine_metadata *metadata = engine_model_metadata(served->model);
     struct engine_model_info info = {.struct_size = sizeof info};
     struct engine_plan_totals totals;
@@ -113,17 +115,17 @@ static uint32_t attention_tokens(const struct served *served)
     engine_plan_get_totals(engine_context_plan(served->context), &totals);
     snprintf(key, sizeof key, "%.80s.attention.head_count", info.architecture);
     bool known = metadata->get_integer(metadata->context, key, &n_heads) == ENGINE_OK && n_heads > 0;
-    if (!known || served->info.is_encoder || info.file_size > MOST_SECOND_TIME || totals.n_layers == 0)
+    if (!known || served->info.is_encoder || info.file_size > MAX_SECOND_LOAD || totals.n_layers == 0)
         return 0;
-    double n = sqrt((double)MOST_WEIGHTS / ((double)totals.n_layers * (double)n_heads));
+    double n = sqrt((double)MAX_WEIGHTS / ((double)totals.n_layers * (double)n_heads));
     uint32_t fits = n < (double)most ? (uint32_t)n : most;
     return fits < served->info.n_context ? fits : served->info.n_context;
 }
 
 int served_load(struct served *served)
 {
-    struct served_inside *inside = served->inside;
-    const struct arguments *arguments = inside->server->arguments;
+    struct model_slot *slot = served->slot;
+    const struct arguments *arguments = slot->server->arguments;
     struct engine_queue_options queue = {.struct_size = sizeof queue, .n_waiting = arguments->n_waiting};
     struct engine_context_options wish;
     int32_t offload;
@@ -135,12 +137,12 @@ int served_load(struct served *served)
     wish.adapters = NULL;
     wish.adapter_scales = NULL;
     wish.n_adapters = 0;
-    if (!status) status = guesses_open(arguments, inside->server->engine, &wish, &inside->draft, &queue);
+    if (!status) status = guesses_open(arguments, slot->server->engine, &wish, &slot->draft, &queue);
     if (!status) status = engine_queue_create(served->context, &queue, &served->queue);
     if (status) return status;
-    inside->stopping = false;
-    inside->adapter = -1;
-    if (pthread_create(&inside->runner, NULL, served_run, served) == 0) return ENGINE_OK;
+    slot->stopping = false;
+    slot->adapter = -1;
+    if (pthread_create(&slot->runner, NULL, served_run, served) == 0) return ENGINE_OK;
     engine_queue_destroy(served->queue);
     served->queue = NULL;
     return command_error(ENGINE_ERROR, "cannot start a thread");
@@ -148,18 +150,18 @@ int served_load(struct served *served)
 
 void served_unload(struct served *served)
 {
-    struct served_inside *inside = served->inside;
+    struct model_slot *slot = served->slot;
     if (served->queue) {
         served_stop(served);
-        pthread_join(inside->runner, NULL);
+        pthread_join(slot->runner, NULL);
         engine_queue_destroy(served->queue);
     }
-    guesses_close(&inside->draft);
+    guesses_close(&slot->draft);
     engine_context_destroy(served->context);
     engine_template_destroy(served->chat_template);
     free(served->template_fault);
     engine_model_close(served->model); /* and its adapters */
-    inside->draft = (struct draft_model){0};
+    slot->draft = (struct draft_model){0};
     served->queue = NULL;
     served->context = NULL;
     served->chat_template = NULL;

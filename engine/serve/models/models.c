@@ -1,5 +1,5 @@
-/* models.c: see models.h. One thread loads and unloads; requests for a model that isn't loaded wait in its line meanwhile, and
- * no worker with them. */
+/* models.c: see models.h. One thread loads and unloads; requests for a model that isn't loaded wait in its
+ * line meanwhile, and no worker with them. */
 #include "serve/models/models.h"
 
 #include <stdio.h>
@@ -19,10 +19,10 @@ struct models {
     struct server *server;
     struct served *all; /* [n] */
     size_t n;
-    uint64_t most_memory; /* bytes; 0: no limit */
-    size_t most_loaded;   /* 0: no limit */
+    uint64_t max_memory; /* bytes; 0: no limit */
+    size_t max_loaded;   /* 0: no limit */
 
-    pthread_mutex_t lock; /* of what follows, and of parts of struct served_inside */
+    pthread_mutex_t lock; /* of what follows, and of parts of struct model_slot */
     pthread_cond_t changed;
     bool stopping;
     struct served *loading; /* being loaded or unloaded */
@@ -44,18 +44,18 @@ static int add_model(struct models *models, const char *typed)
                               "two models have the name '%s'; give one another with --model NAME=PATH", name);
     if (!status && stat(path, &info) != 0)
         status = command_error(ENGINE_ERROR_NOT_FOUND, "%s: there is no such file or directory", path);
-    struct served_inside *inside = status ? NULL : calloc(1, sizeof *inside);
-    if (!inside) {
+    struct model_slot *slot = status ? NULL : calloc(1, sizeof *slot);
+    if (!slot) {
         free(name);
         free(path);
         return status ? status : command_error(ENGINE_ERROR_MEMORY, "out of memory (models)");
     }
     struct served *added = &models->all[models->n++];
-    *added = (struct served){.name = name, .path = path, .created = info.st_mtime, .inside = inside};
-    inside->server = models->server;
-    inside->end = &inside->first;
-    pthread_mutex_init(&inside->lock, NULL);
-    pthread_cond_init(&inside->changed, NULL);
+    *added = (struct served){.name = name, .path = path, .created = info.st_mtime, .slot = slot};
+    slot->server = models->server;
+    slot->end = &slot->first;
+    pthread_mutex_init(&slot->lock, NULL);
+    pthread_cond_init(&slot->changed, NULL);
     return ENGINE_OK;
 }
 
@@ -69,24 +69,24 @@ static int add_adapter(struct models *models, const char *typed)
         if (strcmp(models->all[i].name, model) == 0) served = &models->all[i];
     if (!status && !served)
         status = command_error(ENGINE_ERROR_ARGUMENT, "--lora %s: there is no model '%s'", typed, model);
-    for (size_t i = 0; !status && i < served->inside->n_adapters; i++)
-        if (strcmp(served->inside->adapters[i].name, added.name) == 0)
+    for (size_t i = 0; !status && i < served->slot->n_adapters; i++)
+        if (strcmp(served->slot->adapters[i].name, added.name) == 0)
             status = command_error(ENGINE_ERROR_ARGUMENT, "--lora %s: the model has an adapter of that name",
                                    typed);
     free(model);
     struct served_adapter *grown =
-        status ? NULL : realloc(served->inside->adapters, (served->inside->n_adapters + 1) * sizeof *grown);
+        status ? NULL : realloc(served->slot->adapters, (served->slot->n_adapters + 1) * sizeof *grown);
     if (!grown) {
         free(added.name);
         free(added.path);
         return status ? status : command_error(ENGINE_ERROR_MEMORY, "out of memory (adapters)");
     }
-    served->inside->adapters = grown;
-    grown[served->inside->n_adapters++] = added;
+    served->slot->adapters = grown;
+    grown[served->slot->n_adapters++] = added;
     return ENGINE_OK;
 }
 
-static void *run_loader(void *user);
+static void *loader_run(void *user);
 
 int models_create(struct server *server, struct models **out)
 {
@@ -97,8 +97,8 @@ int models_create(struct server *server, struct models **out)
     if (!models) return command_error(ENGINE_ERROR_MEMORY, "out of memory (models)");
     *out = models;
     models->server = server;
-    models->most_loaded = arguments->models_max;
-    models->most_memory = (uint64_t)arguments->models_memory_mib << 20;
+    models->max_loaded = arguments->models_max;
+    models->max_memory = (uint64_t)arguments->models_memory_mib << 20;
     pthread_mutex_init(&models->lock, NULL);
     pthread_cond_init(&models->changed, NULL);
     models->all = calloc(n + 1, sizeof *models->all);
@@ -115,7 +115,7 @@ int models_create(struct server *server, struct models **out)
 
 int models_start(struct models *models)
 {
-    models->running = pthread_create(&models->loader, NULL, run_loader, models) == 0;
+    models->running = pthread_create(&models->loader, NULL, loader_run, models) == 0;
     return models->running ? ENGINE_OK : command_error(ENGINE_ERROR, "cannot start a thread");
 }
 
@@ -126,8 +126,8 @@ static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
     uint64_t total = 0;
     *n_loaded = 0;
     for (size_t i = 0; i < models->n; i++) {
-        if (!models->all[i].inside->is_loaded) continue;
-        total += models->all[i].inside->memory;
+        if (!models->all[i].slot->is_loaded) continue;
+        total += models->all[i].slot->memory;
         ++*n_loaded;
     }
     return total;
@@ -136,13 +136,13 @@ static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
 /* With the lock, which is given back meanwhile. */
 static void unload(struct models *models, struct served *served)
 {
-    served->inside->is_loaded = false;
+    served->slot->is_loaded = false;
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
     served_unload(served);
     server_log("model %s: unloaded", served->name);
     pthread_mutex_lock(&models->lock);
-    served->inside->is_failing = false;
+    served->slot->is_failing = false;
     models->loading = NULL;
 }
 
@@ -151,8 +151,8 @@ static struct served *least_recent(struct models *models)
     struct served *found = NULL;
     for (size_t i = 0; i < models->n; i++) {
         struct served *served = &models->all[i];
-        if (!served->inside->is_loaded || served->inside->n_users > 0) continue;
-        if (!found || served->inside->last_used < found->inside->last_used) found = served;
+        if (!served->slot->is_loaded || served->slot->n_users > 0) continue;
+        if (!found || served->slot->last_used < found->slot->last_used) found = served;
     }
     return found;
 }
@@ -160,15 +160,15 @@ static struct served *least_recent(struct models *models)
 /* With the lock: unloads models until there is room for one of this size. Waits for those in use. */
 static int make_room(struct models *models, const struct served *served, uint64_t memory)
 {
-    served->inside->never_fits = models->most_memory > 0 && memory > models->most_memory;
-    if (served->inside->never_fits)
+    served->slot->never_fits = models->max_memory > 0 && memory > models->max_memory;
+    if (served->slot->never_fits)
         return command_error(ENGINE_ERROR_MEMORY, "the model %s takes %s, but --models-memory allows %s",
-                             served->name, size_text(memory).text, size_text(models->most_memory).text);
+                             served->name, size_text(memory).text, size_text(models->max_memory).text);
     while (!models->stopping) {
         size_t n_loaded;
         uint64_t used = memory_in_use(models, &n_loaded);
-        if ((models->most_memory == 0 || memory <= models->most_memory - used) &&
-            (models->most_loaded == 0 || n_loaded < models->most_loaded))
+        if ((models->max_memory == 0 || memory <= models->max_memory - used) &&
+            (models->max_loaded == 0 || n_loaded < models->max_loaded))
             return ENGINE_OK;
         struct served *least = least_recent(models);
         if (least)
@@ -184,7 +184,7 @@ static int load(struct models *models, struct served *served)
 {
     uint64_t memory;
     double began = seconds_now();
-    served->inside->never_fits = false;
+    served->slot->never_fits = false;
     log_forget();
     int status = served_open(served, &memory);
     if (!status) {
@@ -198,7 +198,7 @@ static int load(struct models *models, struct served *served)
         served_unload(served);
         return status;
     }
-    served->inside->memory = memory;
+    served->slot->memory = memory;
     server_log("model %s: loaded from %s in %.1f s, %s", served->name, served->path, seconds_now() - began,
                size_text(memory).text);
     return ENGINE_OK;
@@ -207,10 +207,10 @@ static int load(struct models *models, struct served *served)
 /* With the lock: takes the line of a model's exchanges. */
 static struct waiting *take_line(struct served *served)
 {
-    struct waiting *first = served->inside->first;
-    served->inside->first = NULL;
-    served->inside->end = &served->inside->first;
-    served->inside->n_waiting = 0;
+    struct waiting *first = served->slot->first;
+    served->slot->first = NULL;
+    served->slot->end = &served->slot->first;
+    served->slot->n_waiting = 0;
     return first;
 }
 
@@ -244,31 +244,31 @@ static void serve_line(struct waiting *waiting)
 /* With the lock, which is given back meanwhile. */
 static void load_for_line(struct models *models, struct served *served)
 {
-    if (served->inside->is_loaded) unload(models, served); /* its device has failed */
+    if (served->slot->is_loaded) unload(models, served); /* its device has failed */
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
     int status = load(models, served);
-    bool never = served->inside->never_fits;
+    bool never = served->slot->never_fits;
     char message[1024];
     snprintf(message, sizeof message, "%s", status ? command_message() : "");
     if (status) server_log("model %s: %s", served->name, message);
-    if (status == ENGINE_ERROR_GONE) life_end(models->server, message);
+    if (status == ENGINE_ERROR_GONE) server_end(models->server, message);
     /* Clients need not know the server's folders. */
-    mistake_hide_folder(message, served->path);
-    for (size_t i = 0; i < served->inside->n_adapters; i++)
-        mistake_hide_folder(message, served->inside->adapters[i].path);
+    api_error_hide_folder(message, served->path);
+    for (size_t i = 0; i < served->slot->n_adapters; i++)
+        api_error_hide_folder(message, served->slot->adapters[i].path);
     pthread_mutex_lock(&models->lock);
     models->loading = NULL;
     struct waiting *line = take_line(served);
     if (!status) {
-        served->inside->is_loaded = true;
-        served->inside->is_failing = false;
-        served->inside->n_loads++;
-        served->inside->last_used = seconds_now();
+        served->slot->is_loaded = true;
+        served->slot->is_failing = false;
+        served->slot->n_loads++;
+        served->slot->last_used = seconds_now();
         for (struct waiting *one = line; one; one = one->next) {
             one->exchange->model = served;
             one->exchange->model_name = served->name;
-            served->inside->n_users++;
+            served->slot->n_users++;
         }
     }
     pthread_cond_broadcast(&models->changed);
@@ -280,15 +280,15 @@ static void load_for_line(struct models *models, struct served *served)
     pthread_mutex_lock(&models->lock);
 }
 
-static void *run_loader(void *user)
+static void *loader_run(void *user)
 {
     struct models *models = user;
     pthread_mutex_lock(&models->lock);
     while (!models->stopping) {
         struct served *next = NULL;
         for (size_t i = 0; i < models->n && !next; i++) {
-            struct served_inside *inside = models->all[i].inside;
-            if (inside->first && (!inside->is_loaded || inside->n_users == 0)) next = &models->all[i];
+            struct model_slot *slot = models->all[i].slot;
+            if (slot->first && (!slot->is_loaded || slot->n_users == 0)) next = &models->all[i];
         }
         if (next)
             load_for_line(models, next);
@@ -304,9 +304,9 @@ int models_load_first(struct models *models)
     struct served *first = &models->all[0];
     int status = load(models, first);
     if (status) return status;
-    first->inside->is_loaded = true;
-    first->inside->n_loads++;
-    first->inside->last_used = seconds_now();
+    first->slot->is_loaded = true;
+    first->slot->n_loads++;
+    first->slot->last_used = seconds_now();
     models->loading = NULL;
     return ENGINE_OK;
 }
@@ -324,8 +324,8 @@ static struct served *find(struct models *models, const char *name, int *adapter
         struct served *served = &models->all[i];
         size_t length = (size_t)(colon - name);
         if (strlen(served->name) != length || memcmp(served->name, name, length) != 0) continue;
-        for (size_t a = 0; a < served->inside->n_adapters; a++) {
-            if (strcmp(served->inside->adapters[a].name, colon + 1) != 0) continue;
+        for (size_t a = 0; a < served->slot->n_adapters; a++) {
+            if (strcmp(served->slot->adapters[a].name, colon + 1) != 0) continue;
             *adapter = (int)a;
             return served;
         }
@@ -336,14 +336,14 @@ static struct served *find(struct models *models, const char *name, int *adapter
 /* Has the exchange wait for its model. False: too many do. */
 static bool stand_in_line(struct models *models, struct served *served, struct exchange *exchange)
 {
-    struct served_inside *inside = served->inside;
-    if (inside->n_waiting >= models->server->arguments->n_waiting) return false;
+    struct model_slot *slot = served->slot;
+    if (slot->n_waiting >= models->server->arguments->n_waiting) return false;
     struct waiting *added = malloc(sizeof *added);
     if (!added) return false;
     *added = (struct waiting){.exchange = exchange};
-    *inside->end = added;
-    inside->end = &added->next;
-    inside->n_waiting++;
+    *slot->end = added;
+    slot->end = &added->next;
+    slot->n_waiting++;
     pthread_cond_broadcast(&models->changed);
     return true;
 }
@@ -366,12 +366,12 @@ void models_enter(struct models *models, struct exchange *exchange)
     }
     pthread_mutex_lock(&models->lock);
     bool stopping = models->stopping;
-    if (served->inside->is_loaded && !served->inside->is_failing && models->loading != served) {
+    if (served->slot->is_loaded && !served->slot->is_failing && models->loading != served) {
         ready = true;
         exchange->model = served;
         exchange->model_name = served->name;
-        served->inside->n_users++;
-        served->inside->last_used = seconds_now();
+        served->slot->n_users++;
+        served->slot->last_used = seconds_now();
     } else if (!stopping) {
         waits = stand_in_line(models, served, exchange);
     }
@@ -390,8 +390,8 @@ void models_leave(struct models *models, struct exchange *exchange)
     if (!served) return;
     pthread_mutex_lock(&models->lock);
     exchange->model = NULL;
-    served->inside->n_users--;
-    served->inside->last_used = seconds_now();
+    served->slot->n_users--;
+    served->slot->last_used = seconds_now();
     pthread_cond_broadcast(&models->changed);
     pthread_mutex_unlock(&models->lock);
 }
@@ -399,8 +399,8 @@ void models_leave(struct models *models, struct exchange *exchange)
 void models_fail(struct models *models, struct served *served, const char *message)
 {
     pthread_mutex_lock(&models->lock);
-    bool known = served->inside->is_failing;
-    served->inside->is_failing = true;
+    bool known = served->slot->is_failing;
+    served->slot->is_failing = true;
     pthread_mutex_unlock(&models->lock);
     if (!known)
         server_log("model %s: its device failed: %s; the model is loaded again for the next request",
@@ -413,22 +413,22 @@ bool models_at(struct models *models, size_t index, struct served_state *state)
 {
     if (index >= models->n) return false;
     struct served *served = &models->all[index];
-    struct served_inside *inside = served->inside;
+    struct model_slot *slot = served->slot;
     pthread_mutex_lock(&models->lock);
     *state = (struct served_state){.name = served->name,
                                    .path = served->path,
                                    .created = served->created,
-                                   .is_loaded = inside->is_loaded,
-                                   .n_loads = inside->n_loads,
-                                   .sampling = inside->server->sampling.options,
+                                   .is_loaded = slot->is_loaded,
+                                   .n_loads = slot->n_loads,
+                                   .sampling = slot->server->sampling.options,
                                    .context = {.struct_size = sizeof state->context},
                                    .queue = {.struct_size = sizeof state->queue}};
-    if (inside->is_loaded) {
+    if (slot->is_loaded) {
         struct engine_model_info info = {.struct_size = sizeof info};
         engine_model_get_info(served->model, &info);
         snprintf(state->format, sizeof state->format, "%s", info.format);
         snprintf(state->architecture, sizeof state->architecture, "%s", info.architecture);
-        state->memory = inside->memory;
+        state->memory = slot->memory;
         state->file_size = info.file_size;
         state->n_parameters = info.n_parameters;
         state->context = served->info;
@@ -450,10 +450,10 @@ bool models_named(struct models *models, const char *name, struct served_state *
 const char *models_adapter_at(struct models *models, size_t index, const char **model)
 {
     for (size_t i = 0; i < models->n; i++) {
-        const struct served_inside *inside = models->all[i].inside;
+        const struct model_slot *slot = models->all[i].slot;
         *model = models->all[i].name;
-        if (index < inside->n_adapters) return inside->adapters[index].name;
-        index -= inside->n_adapters;
+        if (index < slot->n_adapters) return slot->adapters[index].name;
+        index -= slot->n_adapters;
     }
     return NULL;
 }
@@ -473,7 +473,7 @@ void models_stop(struct models *models)
         struct waiting *line = take_line(&models->all[i]);
         pthread_mutex_unlock(&models->lock);
         refuse_line(line, ENGINE_ERROR_BUSY, false, "the server is shutting down");
-        if (models->all[i].inside->is_loaded) served_stop(&models->all[i]);
+        if (models->all[i].slot->is_loaded) served_stop(&models->all[i]);
     }
 }
 
@@ -481,16 +481,16 @@ void models_destroy(struct models *models)
 {
     if (!models) return;
     for (size_t i = 0; i < models->n; i++) {
-        struct served_inside *inside = models->all[i].inside;
-        if (inside->is_loaded) served_unload(&models->all[i]);
-        for (size_t a = 0; a < inside->n_adapters; a++) {
-            free(inside->adapters[a].name);
-            free(inside->adapters[a].path);
+        struct model_slot *slot = models->all[i].slot;
+        if (slot->is_loaded) served_unload(&models->all[i]);
+        for (size_t a = 0; a < slot->n_adapters; a++) {
+            free(slot->adapters[a].name);
+            free(slot->adapters[a].path);
         }
-        free(inside->adapters);
-        pthread_cond_destroy(&inside->changed);
-        pthread_mutex_destroy(&inside->lock);
-        free(inside);
+        free(slot->adapters);
+        pthread_cond_destroy(&slot->changed);
+        pthread_mutex_destroy(&slot->lock);
+        free(slot);
         free((void *)(uintptr_t)models->all[i].name);
         free((void *)(uintptr_t)models->all[i].path);
     }

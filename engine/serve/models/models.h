@@ -1,5 +1,5 @@
-/* models.h: the models that can be asked for by name: loaded when the first request wants them, unloaded when others need
- * their memory. */
+/* models.h: the models that can be asked for by name: loaded when the first request wants them, unloaded when
+ * others need their memory. */
 #ifndef ENGINE_SERVE_MODELS_MODELS_H
 #define ENGINE_SERVE_MODELS_MODELS_H
 
@@ -14,7 +14,8 @@
 struct exchange;
 struct models;
 
-/* A model. Whoever has it as exchange_model may read all but what models.c and submit.c keep for themselves. */
+/* A model. Whoever has it as exchange_model may read all but what models.c and submit.c keep for
+ * themselves. */
 struct served {
     const char *name, *path;
     int64_t created; /* when its file was written: seconds since 1970 */
@@ -28,9 +29,10 @@ struct served {
     uint32_t reply_format;                 /* of what it writes: enum engine_reply_format */
     int writes_calls;                      /* it does, in this format */
     uint32_t n_attention;                  /* tokens that POST /attention takes; 0: none */
-    /* What requests begin with: the command line's, whose arrays it shares, and the model's where that says nothing. */
+    /* What requests begin with: the command line's, whose arrays it shares, and the model's where that says
+     * nothing. */
     struct sampling sampling;
-    struct served_inside *inside;
+    struct model_slot *slot;
 };
 
 /* Reads --model and --lora. Loads nothing. Returns an enum engine_status, with command_error's message. */
@@ -43,14 +45,15 @@ int models_start(struct models *models);
 void models_stop(struct models *models);
 void models_destroy(struct models *models);
 
-/* Takes the model that the exchange's JSON names ("model"; the first one without it), and goes on with the exchange once
- * it is loaded (http_go_on), or answers that it can't be. A name is one of --model, or with an adapter "MODEL:ADAPTER". */
+/* Takes the model that the exchange's JSON names ("model"; the first one without it), and goes on with the
+ * exchange once it is loaded (http_go_on), or answers that it can't be. A name is one of --model, or with an
+ * adapter "MODEL:ADAPTER". */
 void models_enter(struct models *models, struct exchange *exchange);
 /* The exchange has ended: gives its model back, if it has one. */
 void models_leave(struct models *models, struct exchange *exchange);
 
-/* [thread-safe] The model's device has failed: the model takes no more requests, and is loaded again once those it has are
- * done and somebody asks for it. */
+/* [thread-safe] The model's device has failed: the model takes no more requests, and is loaded again once
+ * those it has are done and somebody asks for it. */
 void models_fail(struct models *models, struct served *served, const char *message);
 
 /* What is known of a model without taking it. */
@@ -71,14 +74,16 @@ struct served_state {
 };
 /* False past the last. */
 bool models_at(struct models *models, size_t index, struct served_state *state);
-/* Of the model of that name, or of the model whose adapter it names; NULL: of the first one. False: there is none. */
+/* Of the model of that name, or of the model whose adapter it names; NULL: of the first one. False: there is
+ * none. */
 bool models_named(struct models *models, const char *name, struct served_state *state);
 /* The name of an adapter; NULL past the last. *model is the model it belongs to. */
 const char *models_adapter_at(struct models *models, size_t index, const char **model);
 
-/* [thread-safe] Submits a request of an exchange to its model's queue: as engine_queue_submit, and with the adapter that
- * the exchange names. Requests with different adapters take turns. Counts tokens for the exchange, the log and the metrics.
- * What the request points to need not outlive the call, but for its grammar, which has to live until the last event. */
+/* [thread-safe] Submits a request of an exchange to its model's queue: as engine_queue_submit, and with the
+ * adapter that the exchange names. Requests with different adapters take turns. Counts tokens for the
+ * exchange, the log and the metrics. What the request points to need not outlive the call, but for its
+ * grammar, which has to live until the last event. */
 int served_submit(struct exchange *exchange, const struct engine_request *request, uint64_t *id);
 /* [thread-safe] As engine_queue_cancel. */
 int served_cancel(struct served *served, uint64_t id);
