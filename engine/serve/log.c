@@ -1,5 +1,5 @@
 /* log.c: see log.h. */
-#include "serve/log.h"
+#include "serve/server.h"
 
 #include <inttypes.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
 #include "commands/serve.h"
 #include "commands/signals.h"
 #include "engine.h"
-#include "serve/serve.h"
+#include "serve/server.h"
 
 const struct command commands[] = {SERVE_COMMAND(serve), {.name = NULL}};
 

@@ -1,5 +1,6 @@
-/* metrics.c: see metrics.h. Names of metrics follow Prometheus' rules: a unit at the end, _total for what only grows. */
-#include "serve/metrics.h"
+/* metrics.c: see metrics.h. Names of metrics follow Prometheus' rules: a unit at the end, _total for what
+ * only grows. */
+#include "serve/server.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -6,10 +6,10 @@
 
 #include "common/json-read.h"
 #include "engine.h"
-#include "serve/api/read.h"
-#include "serve/generate/lenient.h"
-#include "serve/generate/shape.h"
+#include "serve/api/api.h"
+#include "serve/generate/generation.h"
 #include "serve/models/models.h"
+#include "serve/params/api-error.h"
 #include "tokenizers.h"
 
 static void must(bool holds, const char *what)

@@ -2,9 +2,9 @@
 #ifndef ENGINE_TESTS_SERVE_ASKS_FIXTURE_H
 #define ENGINE_TESTS_SERVE_ASKS_FIXTURE_H
 
-#include "serve/api/read.h"
-#include "serve/generate/lenient.h"
+#include "serve/api/api.h"
 #include "serve/models/models.h"
+#include "serve/params/api-error.h"
 
 enum api { CHAT, COMPLETIONS, INFILL, RESPONSES, MESSAGES };
 

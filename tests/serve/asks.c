@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "asks-fixture.h"
-#include "serve/generate/shape.h"
+#include "serve/generate/generation.h"
 
 TestSuite(asks, .init = asks_begin, .fini = asks_end, .timeout = 600);
 

@@ -15,8 +15,8 @@
 #include "commands/common.h"
 #include "commands/serve.h"
 #include "common/clock.h"
-#include "serve/metrics.h"
 #include "serve/models/models.h"
+#include "serve/server.h"
 
 static int no_command(const struct arguments *arguments)
 {

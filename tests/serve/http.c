@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "http-fixture.h"
-#include "serve/routes.h"
+#include "serve/http/http.h"
 
 /* ---- The routes ---------------------------------------------------------------------------------------- */
 

@@ -12,10 +12,10 @@
 
 #include "gguf-writer.h"
 #include "http-fixture.h"
-#include "serve/about.h"
-#include "serve/metrics.h"
+#include "serve/api/api.h"
+#include "serve/http/http.h"
 #include "serve/models/models.h"
-#include "serve/routes.h"
+#include "serve/server.h"
 
 /* ---- A route that writes ------------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ const struct route all_routes[] = {
     {"POST", "/write", write_some, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/write-on", write_on, ROUTE_JSON | ROUTE_MODEL},
     {"GET", "/metrics", tell_metrics, ROUTE_QUICK},
-    {"GET", "/models/*", about_model, ROUTE_QUICK},
+    {"GET", "/models/*", api_model, ROUTE_QUICK},
     {NULL, NULL, NULL, 0},
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/generate/placing.h"
+#include "serve/generate/generation.h"
 
 /* "sA uB a- tC": a letter for the role, and the content; - for none, with a call. */
 static json_t *messages_of(const char *words)

@@ -12,8 +12,8 @@
 
 #include "http-fixture.h"
 #include "serve/api/api.h"
+#include "serve/http/http.h"
 #include "serve/models/models.h"
-#include "serve/routes.h"
 
 #define PATIENCE 20000 /* milliseconds */
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "http-fixture.h"
-#include "serve/routes.h"
+#include "serve/http/http.h"
 
 static void tell(struct exchange *exchange)
 {

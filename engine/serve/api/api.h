@@ -1,8 +1,10 @@
-/* api.h: the handlers of the APIs' routes, for routes.c. docs/server-api.md describes what they take and give. */
+/* api.h: the handlers of the routes, for routes.c, and the JSON of requests to their parameters, for those
+ * who test it apart from HTTP. docs/server-api.md describes what the APIs take and give. */
 #ifndef ENGINE_SERVE_API_API_H
 #define ENGINE_SERVE_API_API_H
 
-#include "serve/http/exchange.h"
+#include "serve/http/http.h"
+#include "serve/params/params.h"
 
 /* OpenAI's. With ROUTE_JSON | ROUTE_MODEL: */
 void api_chat(struct exchange *exchange);        /* POST /v1/chat/completions */
@@ -24,6 +26,26 @@ void api_score(struct exchange *exchange);          /* POST /score */
 void api_attention(struct exchange *exchange);      /* POST /attention */
 
 /* With ROUTE_QUICK: */
-void api_props(struct exchange *exchange); /* GET /props */
+void api_health(struct exchange *exchange);  /* GET /health */
+void api_metrics(struct exchange *exchange); /* GET /metrics */
+void api_models(struct exchange *exchange);  /* GET /v1/models */
+void api_model(struct exchange *exchange);   /* GET /v1/models/NAME */
+void api_props(struct exchange *exchange);   /* GET /props */
+
+/* ---- From JSON to parameters. Each returns false with an error ---- */
+
+struct served;
+
+bool chat_read(struct params *params, json_t *body, struct api_error *error);
+/* Prompts are encoded by the model's tokenizer, and its FIM tokens are used. */
+bool completions_read(struct params *params, const struct served *served, json_t *body,
+                      struct api_error *error);
+bool infill_read(struct params *params, const struct served *served, json_t *body, struct api_error *error);
+bool completion_read(struct params *params, const struct served *served, json_t *body,
+                     struct api_error *error);
+/* Items of the Responses API become chat's messages and tools; *made, to be kept as long as the parameters,
+ * holds them. */
+bool responses_read(struct params *params, json_t *body, json_t **made, struct api_error *error);
+bool messages_read(struct params *params, json_t *body, json_t **made, struct api_error *error);
 
 #endif

@@ -12,10 +12,8 @@
 #include "commands/common.h"
 #include "common/memory-stream.h"
 #include "serve/api/api.h"
-#include "serve/api/read.h"
-#include "serve/generate/conversation-prompt.h"
 #include "serve/generate/generation.h"
-#include "serve/generate/wire.h"
+#include "serve/http/http.h"
 #include "serve/server.h"
 
 struct look {

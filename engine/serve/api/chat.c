@@ -5,9 +5,8 @@
 
 #include "commands/json.h"
 #include "serve/api/api.h"
-#include "serve/api/openai.h"
-#include "serve/api/read.h"
-#include "serve/generate/wire.h"
+#include "serve/api/internal.h"
+#include "serve/http/http.h"
 
 /* ---- Reading ---- */
 

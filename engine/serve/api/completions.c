@@ -5,12 +5,8 @@
 
 #include "commands/json.h"
 #include "serve/api/api.h"
-#include "serve/api/completions.h"
-#include "serve/api/fim.h"
-#include "serve/api/openai.h"
-#include "serve/api/read.h"
-#include "serve/generate/wire.h"
-#include "serve/json-memory.h"
+#include "serve/api/internal.h"
+#include "serve/http/http.h"
 
 #define MAX_PROMPTS 256
 #define DEFAULT_MAX 16 /* tokens, as OpenAI's API reference says */

@@ -7,7 +7,7 @@
 #include "commands/embed-prompt.h"
 #include "commands/json.h"
 #include "serve/api/api.h"
-#include "serve/api/vectors.h"
+#include "serve/api/internal.h"
 
 #define MAX_INPUTS 2048 /* as in OpenAI's API */
 

@@ -6,10 +6,8 @@
 #include "commands/json.h"
 #include "common/json-read.h"
 #include "serve/api/api.h"
-#include "serve/api/read.h"
-#include "serve/generate/conversation-prompt.h"
-#include "serve/generate/wire.h"
-#include "serve/json-memory.h"
+#include "serve/generate/generation.h"
+#include "serve/http/http.h"
 
 /* The answer so far: blocks, of which the last may be open. */
 struct answer {

@@ -1,5 +1,5 @@
-/* openai.c: see openai.h. */
-#include "serve/api/openai.h"
+/* openai.c: parts of answers that OpenAI's APIs share. */
+#include "serve/api/internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "commands/hash.h"
 #include "commands/json.h"
 #include "common/json-read.h"
-#include "serve/generate/wire.h"
+#include "serve/http/http.h"
 
 void openai_fingerprint(const struct served *served, char text[24])
 {

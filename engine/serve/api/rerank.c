@@ -8,7 +8,7 @@
 #include "commands/json.h"
 #include "commands/label-scores.h"
 #include "serve/api/api.h"
-#include "serve/api/vectors.h"
+#include "serve/api/internal.h"
 
 #define MAX_DOCUMENTS 2048
 
@@ -62,7 +62,7 @@ static bool read_documents(struct rerank *all, const json_t *query)
         struct engine_string second = {json_string_value(text), json_string_length(text)};
         int status =
             engine_model_encode_pair_within(all->vectors.served->model, first, second,
-                                            all->vectors.cuts ? all->vectors.n_most : 0, take_pair, input);
+                                            all->vectors.cuts ? all->vectors.n_max : 0, take_pair, input);
         if (status) return api_error_of_engine(error, status, what);
         if (!vectors_fits(&all->vectors, input)) return false;
     }

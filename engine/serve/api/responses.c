@@ -5,10 +5,8 @@
 
 #include "commands/json.h"
 #include "serve/api/api.h"
-#include "serve/api/openai.h"
-#include "serve/api/read.h"
-#include "serve/generate/wire.h"
-#include "serve/json-memory.h"
+#include "serve/api/internal.h"
+#include "serve/http/http.h"
 
 /* The answer so far: a list of items, of which the last may be open. */
 struct answer {

@@ -6,10 +6,10 @@
 #include "commands/common.h"
 #include "commands/logprobs.h"
 #include "serve/api/api.h"
-#include "serve/generate/ask.h"
-#include "serve/generate/group.h"
-#include "serve/generate/wire.h"
+#include "serve/generate/generation.h"
+#include "serve/http/http.h"
 #include "serve/models/models.h"
+#include "serve/params/params.h"
 #include "serve/server.h"
 
 struct score {

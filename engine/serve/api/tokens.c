@@ -4,9 +4,8 @@
 
 #include "commands/json.h"
 #include "serve/api/api.h"
-#include "serve/api/read.h"
-#include "serve/generate/conversation-prompt.h"
-#include "serve/generate/wire.h"
+#include "serve/generate/generation.h"
+#include "serve/http/http.h"
 
 static bool read_flag(const json_t *body, const char *name, bool otherwise, struct api_error *error)
 {

@@ -1,12 +1,13 @@
-/* vectors.c: see vectors.h. */
-#include "serve/api/vectors.h"
+/* vectors.c: several token lists to a vector each, an embedding or scores, as requests of the queue; for the
+ * handlers whose answer consists of them. */
+#include "serve/api/internal.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/generate/wire.h"
+#include "serve/http/http.h"
 #include "serve/server.h"
 
 static void finish(struct group *group)
@@ -116,16 +117,16 @@ bool vectors_read_truncate(struct vectors *all, const json_t *body)
     const struct vocabulary *v = &all->served->vocabulary;
     struct api_error *error = &all->group.error;
     json_int_t n = json_integer_value(number);
-    all->n_most = limit_of(all);
+    all->n_max = limit_of(all);
     if (flag && !json_is_null(flag) && !json_is_boolean(flag))
         return api_error_in(error, "truncate", "\"truncate\" should be true or false");
     bool has_number = number && !json_is_null(number);
-    if (has_number && (!json_is_integer(number) || n == 0 || n < -1 || n > (json_int_t)all->n_most))
+    if (has_number && (!json_is_integer(number) || n == 0 || n < -1 || n > (json_int_t)all->n_max))
         return api_error_in(
             error, "truncate_prompt_tokens",
             "\"truncate_prompt_tokens\" should be -1 (as many as the model reads) or from 1 to %u",
-            all->n_most);
-    if (has_number && n > 0) all->n_most = (uint32_t)n;
+            all->n_max);
+    if (has_number && n > 0) all->n_max = (uint32_t)n;
     all->cuts = flag && !json_is_null(flag) ? json_is_true(flag)
                                             : exchange_server(all->group.exchange)->arguments->truncate;
     all->cuts |= has_number;
@@ -143,7 +144,7 @@ bool vectors_fits(struct vectors *all, struct vector_input *input)
              (size_t)(input - all->inputs));
     if (input->tokens.count == 0)
         return api_error_in(&all->group.error, all->what, "%s has no tokens", place);
-    if (all->cuts) token_list_cut(&input->tokens, &all->around, all->n_most);
+    if (all->cuts) token_list_cut(&input->tokens, &all->around, all->n_max);
     if (input->tokens.count <= limit) return true;
     return api_error_with_code(
         &all->group.error, "context_length_exceeded", all->what,

@@ -9,10 +9,7 @@
 
 #include "commands/json.h"
 #include "commands/sampling.h"
-#include "serve/generate/conversation-prompt.h"
-#include "serve/generate/shape.h"
-#include "serve/generate/wire.h"
-#include "serve/log.h"
+#include "serve/http/http.h"
 #include "serve/server.h"
 
 /* ---- Creation ---- */

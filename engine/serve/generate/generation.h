@@ -1,13 +1,83 @@
-/* generation.h: carries out a request for text: makes tokens of the conversation or the prompts, submits a
- * request to the model's queue for each choice (group.h), takes their events, and has an API's format make an
- * answer of them. */
+/* generation.h: carries out requests for text: makes tokens of the conversation or the prompts, submits a
+ * request to the model's queue for each choice, takes their events, and has an API's format make an answer of
+ * them. */
 #ifndef ENGINE_SERVE_GENERATE_GENERATION_H
 #define ENGINE_SERVE_GENERATE_GENERATION_H
 
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "commands/common.h"
-#include "serve/generate/ask.h"
-#include "serve/generate/group.h"
+#include "commands/prompt.h"
+#include "engine.h"
+#include "serve/http/http.h"
 #include "serve/models/models.h"
+#include "serve/params/params.h"
+
+/* ---- Requests to the queue: group.c ---- */
+
+/* The requests that an exchange makes to its model's queue: as many at once as it takes, the next when one is
+ * done. A group lives until each request that was submitted has had its last event; whichever thread takes
+ * that ends the exchange. If the client goes away, the requests are cancelled, which takes at most a token's
+ * time. */
+struct group;
+
+struct group_member {
+    struct group *group;
+    atomic_ullong id; /* of the queue's request; 0: not submitted yet */
+};
+
+/* The first member of a struct that is freed by `finish`. */
+struct group {
+    struct exchange *exchange;
+    struct group_member *members; /* [n] */
+    size_t n;
+    struct api_error error; /* under the lock */
+
+    /* Fills in request `i`, but for its event and user; `sampler` is room for its options. Under the lock. */
+    void (*fill)(struct group *group, size_t i, struct engine_request *request,
+                 struct engine_sampler_options *sampler);
+    /* The queue has taken the first requests: what fails from now on comes as an event. Under the lock; NULL:
+     * nothing to do. */
+    void (*queued)(struct group *group);
+    /* Takes an event of request `i`. Under the lock. */
+    void (*take)(struct group *group, size_t i, const struct engine_event *event);
+    /* All requests are done, or there is an error: ends the exchange, and then frees the group, which the
+     * client's going away may touch until the exchange has ended. */
+    void (*finish)(struct group *group);
+    /* The field to blame if the queue refuses a request, with its message; NULL: none. */
+    const char *(*param)(const struct group *group, const char *message);
+
+    /* group.c's */
+    pthread_mutex_t lock;
+    size_t n_submitted, n_running;
+    atomic_bool gone;
+    atomic_size_t n_uses; /* requests without their last event, and the thread that submits them */
+};
+
+/* A group of zeroed memory, without members. False: out of memory. */
+bool group_init(struct group *group, struct exchange *exchange);
+/* Makes room for `n` requests. False: an error. */
+bool group_room(struct group *group, size_t n, struct api_error *error);
+/* Before group_run, for work that comes first: notices from now on if the client goes away. After
+ * group_room. */
+void group_watch(struct group *group);
+/* Whether it has. */
+bool group_is_gone(struct group *group);
+/* Submits the requests, unless there is an error. The group and the exchange are no longer the caller's. */
+void group_submit(struct group *group);
+void group_free(struct group *group);
+
+/* Under the lock: cancels one request. */
+void group_cancel(struct group *group, size_t i);
+/* Under the lock: what an event that ends a request before its time means for all. */
+void group_fail(struct group *group, const struct engine_event *event);
+/* Under the lock: the same for another reason. */
+void group_fail_with(struct group *group, unsigned status, const char *message);
+
+/* ---- Texts: generation.c ---- */
 
 struct generation;
 
@@ -113,5 +183,61 @@ bool generation_encode(const struct served *served, const char *text, size_t siz
 
 /* "PREFIX" and 24 letters and digits that nobody can guess. */
 void random_id(char *id, size_t size, const char *prefix, size_t n_letters);
+
+/* ---- Conversations: conversation.c ---- */
+
+/* Renders params.messages: sets the generation's conversation, rendered text, format of replies and grammar.
+ * False: an error, which is recorded. */
+bool conversation_prompt(struct generation *generation, struct api_error *error);
+
+/* The ways to place messages otherwise, each on top of those before it. */
+enum placing {
+    PLACING_SYSTEMS, /* several system messages at the beginning become one, those in the middle the user's */
+    PLACING_USERS,   /* messages of the user in a row become one */
+    PLACING_RESULTS, /* what the user says right after a tool's result becomes a part of it */
+    PLACING_FIRST,   /* the system message at the beginning becomes the user's, too */
+    N_PLACINGS
+};
+
+/* Places *messages, an array as params_read_messages makes it, in one of the ways; the array may be replaced.
+ * *changed: whether that changed anything. ENGINE_OK or ENGINE_ERROR_MEMORY. Its time is linear in the
+ * messages' size. */
+int placing_apply(json_t **messages, enum placing how, bool *changed);
+
+/* Whether the texts of all system messages are in a text, in their order. */
+bool placing_has_systems(const json_t *messages, struct engine_string text);
+
+/* A copy of messages in which each system message ends with `mark` and a number: a new reference. NULL: out
+ * of memory. */
+json_t *placing_marked(const json_t *messages, const char *mark);
+/* How many different marks of such a copy are in a text; SIZE_MAX: out of memory. */
+size_t placing_count_marks(const json_t *messages, const char *mark, struct engine_string text);
+/* How many system messages there are. */
+size_t placing_count_systems(const json_t *messages);
+
+/* ---- The grammar of a reply: reply-grammar.c ---- */
+
+/* What the grammar depends on besides the parameters. */
+struct reply_grammar_input {
+    struct engine_model *model;
+    const struct vocabulary *vocabulary;
+    uint32_t format;             /* enum engine_reply_format */
+    const char *template_text;   /* NUL-terminated */
+    bool reasoning;              /* the prompt's end has begun the reasoning */
+    int (*gives_up)(void *user); /* as in engine_grammar_options */
+    void *user;
+};
+
+/* Whether the parameters need a grammar in a conversation. */
+bool reply_grammar_needed(const struct params *params);
+
+/* *grammar is NULL if any reply will do. False: an error, which is recorded. The grammar belongs to the
+ * caller. */
+bool reply_grammar_create(const struct reply_grammar_input *input, const struct params *params,
+                          struct engine_grammar **grammar, struct api_error *error);
+
+/* The grammar of a text that begins where the prompt ends: what the parameters' constraint says. */
+bool reply_grammar_constrain(const struct reply_grammar_input *input, const struct params *params,
+                             struct engine_grammar **grammar, struct api_error *error);
 
 #endif

@@ -1,9 +1,9 @@
-/* group.c: see group.h. */
-#include "serve/generate/group.h"
+/* group.c: the requests that an exchange makes to its model's queue. See generation.h. */
+#include "serve/generate/generation.h"
 
 #include <stdlib.h>
 
-#include "serve/generate/wire.h"
+#include "serve/http/http.h"
 #include "serve/models/models.h"
 
 #define MAX_RUNNING 64 /* requests that the queue has at once */

@@ -1,5 +1,5 @@
-/* access.c: see access.h. */
-#include "serve/http/access.h"
+/* access.c: who may use the server: API keys, and web pages of other sites. */
+#include "serve/http/internal.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #include "commands/common.h"
-#include "serve/http/internal.h"
 
 struct access {
     const struct arguments *arguments;

@@ -15,10 +15,7 @@
 #include "common/byte-order.h"
 #include "common/clock.h"
 #include "common/json-read.h"
-#include "serve/http/access.h"
 #include "serve/http/internal.h"
-#include "serve/http/request-check.h"
-#include "serve/http/tls.h"
 #include "serve/models/models.h"
 
 /* ---- Connections --------------------------------------------------------------------------------------- */
@@ -74,6 +71,31 @@ static void name_client(struct exchange *exchange, struct MHD_Connection *connec
     snprintf(exchange->client, sizeof exchange->client, "%s", text);
 }
 
+/* ---- Routes ---------------------------------------------------------------------------------------------- */
+
+static bool route_has_path(const struct route *route, const char *path)
+{
+    size_t length = strlen(route->path);
+    if (length > 1 && route->path[length - 1] == '*') return strncmp(route->path, path, length - 1) == 0;
+    return strcmp(route->path, path) == 0;
+}
+
+/* The route of a request. NULL: there is none; *methods then has the methods that the path knows ("GET,
+ * POST"), "" if it is unknown. */
+static const struct route *route_find(const char *method, const char *path, char methods[64])
+{
+    size_t used = 0;
+    methods[0] = '\0';
+    if (strcmp(method, "HEAD") == 0) method = "GET";
+    for (const struct route *route = all_routes; route->method; route++) {
+        if (!route_has_path(route, path)) continue;
+        if (strcmp(route->method, method) == 0) return route;
+        if (!strstr(methods, route->method) && used < 48)
+            used += (size_t)snprintf(methods + used, 64 - used, "%s%s", used ? ", " : "", route->method);
+    }
+    return NULL;
+}
+
 /* ---- Handing over to workers --------------------------------------------------------------------------- */
 
 /* A client that has gone away while its request waited in line costs nothing more. */
@@ -89,7 +111,7 @@ static bool is_gone(struct exchange *exchange)
 static void handle_route(void *user)
 {
     struct exchange *exchange = user;
-    if (!(exchange->route->flags & ROUTE_JSON) || !is_gone(exchange)) exchange->route->run(exchange);
+    if (!(exchange->route->flags & ROUTE_JSON) || !is_gone(exchange)) exchange->route->handle(exchange);
 }
 
 /* Reads the body, and takes the model that it names. */

@@ -1,7 +1,7 @@
-/* exchange.c: see exchange.h. An exchange is held by libmicrohttpd until its connection is done with it, by
- * the handler until it has ended it, and by requests in a queue; each holds a reference. Whoever gives back
- * the last one logs it. */
-#include "serve/http/exchange.h"
+/* exchange.c: an exchange from its request to its answer, see http.h. It is held by libmicrohttpd until its
+ * connection is done with it, by the handler until it has ended it, and by requests in a queue; each holds a
+ * reference. Whoever gives back the last one logs it. */
+#include "serve/http/http.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,10 +11,8 @@
 
 #include "common/clock.h"
 #include "serve/http/internal.h"
-#include "serve/json-memory.h"
-#include "serve/log.h"
-#include "serve/metrics.h"
 #include "serve/models/models.h"
+#include "serve/server.h"
 
 /* ---- Creating and freeing ------------------------------------------------------------------------------ */
 
@@ -403,9 +401,9 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
                                   "param", param, "code", code));
 }
 
-bool exchange_defer(struct exchange *exchange, void (*run)(void *user), void *user)
+bool exchange_defer(struct exchange *exchange, void (*work)(void *user), void *user)
 {
-    return pool_add(exchange->http->long_workers, run, user, false);
+    return pool_add(exchange->http->long_workers, work, user, false);
 }
 
 void exchange_busy(struct exchange *exchange)
@@ -418,13 +416,13 @@ void exchange_busy(struct exchange *exchange)
 
 /* ---- Streams ------------------------------------------------------------------------------------------- */
 
-static ssize_t read_stream(void *user, uint64_t position, char *data, size_t most)
+static ssize_t read_stream(void *user, uint64_t position, char *data, size_t max)
 {
     struct exchange *exchange = user;
     ssize_t result = 0;
     (void)position;
     pthread_mutex_lock(&exchange->lock);
-    size_t n = exchange->pending_size < most ? exchange->pending_size : most;
+    size_t n = exchange->pending_size < max ? exchange->pending_size : max;
     if (exchange->lost) {
         result = MHD_CONTENT_READER_END_WITH_ERROR;
     } else if (n > 0) {

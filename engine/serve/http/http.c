@@ -1,6 +1,8 @@
-/* http.c: see http.h. */
+/* http.c: opens, closes and ends what HTTP consists of, and the worker threads that handlers run on, with a
+ * line of work before them. */
 #include "serve/http/http.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -8,9 +10,96 @@
 
 #include "commands/common.h"
 #include "common/clock.h"
-#include "serve/http/access.h"
 #include "serve/http/internal.h"
-#include "serve/http/tls.h"
+
+/* ---- Worker threads ---- */
+
+struct pool_work {
+    struct pool_work *next;
+    void (*work)(void *user);
+    void *user;
+};
+
+struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct pool_work *first, **end; /* *end is where the next one is attached */
+    size_t n_waiting, max_waiting;
+    bool closed;
+    size_t n_threads;
+    pthread_t threads[]; /* [n_threads] */
+};
+
+static void *pool_run(void *user)
+{
+    struct pool *pool = user;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (!pool->first && !pool->closed) pthread_cond_wait(&pool->changed, &pool->lock);
+        struct pool_work *next = pool->first;
+        if (!next) break;
+        pool->first = next->next;
+        if (!pool->first) pool->end = &pool->first;
+        pool->n_waiting--;
+        pthread_mutex_unlock(&pool->lock);
+        next->work(next->user);
+        free(next);
+        pthread_mutex_lock(&pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+int pool_create(size_t n_threads, size_t max_waiting, struct pool **out)
+{
+    struct pool *pool = calloc(1, sizeof *pool + n_threads * sizeof *pool->threads);
+    if (!pool) return command_error(ENGINE_ERROR_MEMORY, "out of memory (threads)");
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    pool->end = &pool->first;
+    pool->max_waiting = max_waiting;
+    while (pool->n_threads < n_threads &&
+           pthread_create(&pool->threads[pool->n_threads], NULL, pool_run, pool) == 0)
+        pool->n_threads++;
+    *out = pool;
+    if (pool->n_threads == n_threads) return ENGINE_OK;
+    pool_destroy(pool);
+    *out = NULL;
+    return command_error(ENGINE_ERROR, "cannot start %zu worker threads", n_threads);
+}
+
+bool pool_add(struct pool *pool, void (*work)(void *user), void *user, bool always)
+{
+    struct pool_work *added = malloc(sizeof *added);
+    if (!added) return false;
+    *added = (struct pool_work){.work = work, .user = user};
+    pthread_mutex_lock(&pool->lock);
+    bool fits = always || pool->n_waiting < pool->max_waiting;
+    if (fits) {
+        *pool->end = added;
+        pool->end = &added->next;
+        pool->n_waiting++;
+        pthread_cond_signal(&pool->changed);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (!fits) free(added);
+    return fits;
+}
+
+void pool_destroy(struct pool *pool)
+{
+    if (!pool) return;
+    pthread_mutex_lock(&pool->lock);
+    pool->closed = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->n_threads; i++) pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* ---- The server ---- */
 
 #define LONG_WORKERS 2
 

@@ -6,11 +6,10 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "serve/http/exchange.h"
 #include "serve/http/http.h"
-#include "serve/http/pool.h"
-#include "serve/routes.h"
 
 #define HTTP_ADDRESS 160 /* bytes for an address as text */
 
@@ -38,6 +37,7 @@ struct connection {
 };
 
 struct access;
+struct pool;
 struct tls;
 
 struct http {
@@ -162,5 +162,57 @@ int watch_start(struct http *http);
 void watch_stop(struct http *http);
 void watch_add(struct exchange *exchange, int socket);
 void watch_remove(struct exchange *exchange, int socket);
+
+/* ---- http.c: worker threads, with a line of work before them ---- */
+
+/* `max_waiting` pieces of work may wait. Returns an enum engine_status, with command_error's message. */
+int pool_create(size_t n_threads, size_t max_waiting, struct pool **pool);
+/* Has `work` called by a worker. False: too much is waiting, unless `always`. */
+bool pool_add(struct pool *pool, void (*work)(void *user), void *user, bool always);
+/* Waits until all work is done. */
+void pool_destroy(struct pool *pool);
+
+/* ---- access.c: who may use the server: API keys, and web pages of other sites ---- */
+
+/* Reads --api-key and --api-key-file. Returns an enum engine_status, with command_error's message. */
+int access_create(const struct arguments *arguments, struct access **access);
+/* Reads the file again; after an error the keys stay as they were. */
+int access_reload(struct access *access);
+void access_destroy(struct access *access);
+
+bool access_needs_key(struct access *access);
+/* Whether the request has one of the keys, or none is needed. The time that it takes does not depend on how
+ * much of a key is right. */
+bool access_has_key(struct access *access, const struct exchange *exchange);
+
+/* Answers preflight requests, adds CORS headers for sites of --cors, and refuses requests that a page of
+ * another site may not make: requests with a foreign Origin, and on loopback without a key those whose Host
+ * is not this machine (DNS rebinding). True: the exchange has been answered. */
+bool access_refuse(struct access *access, struct exchange *exchange, const struct listener *listener);
+
+/* ---- tls.c: TLS with a certificate that can be read again while the server runs ---- */
+
+/* Reads --ssl-cert-file and --ssl-key-file; *tls is NULL without them. Returns an enum engine_status, with
+ * command_error's message. Only one at a time: libmicrohttpd gives its callback no context. */
+int tls_create(const struct arguments *arguments, struct tls **tls);
+/* Reads the files again. Connections that are open keep the certificate that they have; after an error, the
+ * one before is used on. */
+int tls_reload(struct tls *tls);
+void tls_destroy(struct tls *tls);
+
+/* Returns the flags for a daemon, and fills in its options. */
+unsigned tls_options(struct tls *tls, struct MHD_OptionItem options[4]);
+
+/* ---- request-check.c: requests whose end two programs could see in different places ---- */
+
+/* Refuses a request that is ambiguous: several lengths, a length and chunks, another transfer coding, several
+ * hosts, a header whose name is not a token, a header that goes on in the next line, headers that end without
+ * an empty line. It has then been answered, and its connection is closed, so that nothing after it is taken
+ * for a request. `method` and `version` are libmicrohttpd's own texts. */
+bool request_check(struct exchange *exchange, struct MHD_Connection *connection, const char *method,
+                   const char *version);
+
+/* Answers a request that is not in order, and has its connection closed. True. */
+bool request_refuse(struct exchange *exchange, unsigned status, const char *message);
 
 #endif

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "commands/common.h"
-#include "serve/http/access.h"
 #include "serve/http/internal.h"
 
 #define FIRST_PASSED 3 /* systemd's sockets begin at this number (sd_listen_fds(3)) */
@@ -59,8 +58,8 @@ static void describe(struct listener *listener)
 
 /* ---- systemd ------------------------------------------------------------------------------------------- */
 
-/* The sockets that whoever started the program has opened for it (sd_listen_fds(3)): LISTEN_PID is this process,
- * LISTEN_FDS their number. */
+/* The sockets that whoever started the program has opened for it (sd_listen_fds(3)): LISTEN_PID is this
+ * process, LISTEN_FDS their number. */
 static int take_passed(struct http *http)
 {
     const char *process = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");

@@ -1,12 +1,11 @@
-/* request-check.c: see request-check.h. The rules are those of RFC 9112, section 6.3, and RFC 9110, section 5.1; where these
- * leave a choice, a request is refused: a proxy in front may have chosen otherwise (request smuggling). */
-#include "serve/http/request-check.h"
+/* request-check.c: requests whose end two programs could see in different places. The rules are those of RFC
+ * 9112, section 6.3, and RFC 9110, section 5.1; where these leave a choice, a request is refused: a proxy in
+ * front may have chosen otherwise (request smuggling). */
+#include "serve/http/internal.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
-
-#include "serve/http/internal.h"
 
 static bool is_token(const char *text)
 {
@@ -53,12 +52,13 @@ static enum MHD_Result walk_header(void *user, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-/* Whether nothing but an empty line ends the headers. libmicrohttpd before 1.0 also ends them at a line that begins with a
- * colon or a NUL, and what follows would be taken for another request; and it reads lines that go on in the next one wrong.
- * It leaves the headers where it has read them, from `method` on, so they can be looked at again: the last one is followed
- * by CR LF CR LF or by LF LF. LF CR LF could be such a line as well; it is refused. What still gets through, because it leaves
- * the same four NULs as CR LF CR LF, is a line of nothing but a colon or a NUL, one of it and the line before with CR LF and the
- * other with LF alone: no proxy passes that on. */
+/* Whether nothing but an empty line ends the headers. libmicrohttpd before 1.0 also ends them at a line that
+ * begins with a colon or a NUL, and what follows would be taken for another request; and it reads lines that
+ * go on in the next one wrong. It leaves the headers where it has read them, from `method` on, so they can be
+ * looked at again: the last one is followed by CR LF CR LF or by LF LF. LF CR LF could be such a line as
+ * well; it is refused. What still gets through, because it leaves the same four NULs as CR LF CR LF, is a
+ * line of nothing but a colon or a NUL, one of it and the line before with CR LF and the other with LF alone:
+ * no proxy passes that on. */
 static bool ends_properly(struct MHD_Connection *connection, const char *method, const char *version)
 {
     if (strncmp(MHD_get_version(), "0.", 2) != 0) return true;

@@ -1,6 +1,6 @@
-/* tls.c: see tls.h. GnuTLS asks for the certificate at each handshake (gnutls_certificate_retrieve_function3)
- * and gets that of the last reading. */
-#include "serve/http/tls.h"
+/* tls.c: TLS with a certificate that can be read again while the server runs. GnuTLS asks for the certificate
+ * at each handshake (gnutls_certificate_retrieve_function3) and gets that of the last reading. */
+#include "serve/http/internal.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>

@@ -7,8 +7,8 @@
 
 #include "commands/chat-template.h"
 #include "commands/common.h"
-#include "serve/log.h"
-#include "serve/models/inside.h"
+#include "serve/models/internal.h"
+#include "serve/server.h"
 
 #define MAX_SECOND_LOAD ((uint64_t)4 << 30)  /* bytes of a model that POST /attention loads for itself */
 #define MAX_WEIGHTS     ((uint64_t)50 << 20) /* attention weights of a page */

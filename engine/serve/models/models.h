@@ -14,8 +14,7 @@
 struct exchange;
 struct models;
 
-/* A model. Whoever has it as exchange_model may read all but what models.c and submit.c keep for
- * themselves. */
+/* A model. Whoever has it as exchange_model may read all but its slot, which is for models/. */
 struct served {
     const char *name, *path;
     int64_t created; /* when its file was written: seconds since 1970 */

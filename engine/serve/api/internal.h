@@ -1,0 +1,112 @@
+/* internal.h: what the files of api/ share. */
+#ifndef ENGINE_SERVE_API_INTERNAL_H
+#define ENGINE_SERVE_API_INTERNAL_H
+
+#include <jansson.h>
+
+#include "serve/generate/generation.h"
+#include "serve/models/models.h"
+#include "serve/params/params.h"
+
+/* ---- openai.c: parts of answers that OpenAI's APIs share ---- */
+
+/* All functions that return JSON give new references; NULL: out of memory. */
+
+/* Identifies the model and the engine, as far as results depend on them: "fp_" and 16 digits. */
+void openai_fingerprint(const struct served *served, char text[24]);
+/* "stop", "length", "tool_calls" */
+const char *openai_finish_reason(const struct choice *choice);
+/* Of chat and completions. */
+json_t *openai_usage(const struct generation *generation);
+/* How long a choice took so far, as llama.cpp's server has it. */
+json_t *openai_timings(const struct choice *choice);
+/* A token with its probability and its most likely rivals, as in chat's logprobs.content. `n_top`: of
+ * event->top. */
+json_t *openai_logprob(struct engine_model *model, const struct engine_event *event, uint32_t n_top);
+/* Keeps such tokens in choice->state, an array, if the request wants them: all of a choice, or of a stream
+ * those that no part has had yet. For the generation's `token`. */
+void openai_take_token(struct choice *choice, const struct engine_event *event);
+void openai_free_tokens(struct choice *choice);
+/* -9999 for what is impossible, as in OpenAI's API: JSON has no infinity. */
+json_t *openai_logarithm(float logprob);
+/* A float32 as it was typed: 0.95 is not 0.949999988. */
+json_t *openai_number(float value);
+/* Sends {"error": {…}} in a stream. */
+void openai_stream_failed(struct generation *generation, const struct api_error *error);
+
+/* Fields of chat and completions alike that nothing depends on, and such that can only have one value. */
+#define OPENAI_COMMON_FIELDS                                                                                 \
+    {"model", params_read_nothing}, {"user", params_read_any_text}, {"metadata", params_read_metadata},      \
+        {"safety_identifier", params_read_any_text}, {"prompt_cache_key", params_read_any_text},             \
+        {"prompt_cache_retention", params_read_any_text}, {"store", params_read_only_false},                 \
+        {"service_tier", params_read_service_tier}, {"cache_prompt", params_read_only_true},                 \
+        {"stream", params_read_stream}, {"stream_options", params_read_stream_options},                      \
+    {                                                                                                        \
+        "n", params_read_n                                                                                   \
+    }
+
+/* ---- completions.c: prompts that are no conversations, for all APIs that have some ---- */
+
+/* A field with the most tokens that are written, for tables of fields. */
+bool completions_read_limit(struct params *params, const char *name, json_t *value, struct api_error *error);
+/* Makes room for prompts: params->prompts. */
+bool completions_make_prompts(struct params *params, size_t count, struct api_error *error);
+/* Reads "prompt" and "suffix" of a request. */
+bool completions_read_prompts(struct params *params, const struct served *served, const json_t *body,
+                              struct api_error *error);
+
+/* ---- infill.c: prompts that have a model fill in the middle of a text (arXiv 2207.14255) ---- */
+
+struct fim_texts {
+    const json_t *prefix, *suffix;
+    const json_t *begun; /* goes on with the prefix; NULL: nothing */
+    bool files;          /* the prompt has what the model wants to know of the project: its files */
+    const json_t *extra; /* with `files`: the others, an array of {"text", "filename"}; NULL: none */
+    const char *param;   /* the field to blame if the model has no marks for gaps */
+};
+
+/* Writes a prompt for what stands between two texts, as llama.cpp's server does: the files, then prefix and
+ * suffix, each after its mark, and the mark of the middle. */
+bool fim_prompt(const struct served *served, const struct fim_texts *texts, struct token_list *tokens,
+                struct api_error *error);
+
+/* ---- vectors.c: several token lists to a vector each, an embedding or scores ---- */
+
+struct vectors;
+
+struct vector_input {
+    struct token_list tokens;
+    int32_t *types; /* [tokens.count] of a pair of texts; NULL: all 0 */
+    float *values;  /* NULL: not known yet */
+};
+
+struct vectors {
+    struct group group; /* a request for each input; its error is that of the request, too */
+    struct served *served;
+    const char *model;           /* as the answer names it */
+    struct vector_input *inputs; /* [n_inputs] */
+    size_t n_inputs;
+    uint32_t pooling;         /* enum engine_pooling */
+    bool normalises;          /* to length 1 */
+    uint32_t n_kept;          /* numbers of a vector that are kept, from the first one on */
+    uint32_t n_longest;       /* tokens that a text may have besides what the context takes; 0: no limit */
+    const char *what;         /* the field that has the texts, for messages */
+    bool cuts;                /* texts that are too long are cut, to n_max tokens */
+    uint32_t n_max;           /* set by vectors_read_truncate, or 0 */
+    struct token_list around; /* what the tokenizer puts around a text, for cuts */
+    json_t *(*answer)(const struct vectors *all); /* a new reference; NULL: out of memory */
+};
+
+/* Begins with zeroed memory of `size` bytes, which begins with a struct vectors. NULL: the exchange has been
+ * answered. */
+void *vectors_create(struct exchange *exchange, size_t size);
+/* Reads `truncate` and `truncate_prompt_tokens`, once n_longest is known; without them --truncate counts. */
+bool vectors_read_truncate(struct vectors *all, const json_t *body);
+/* Makes room for inputs. False: an error. */
+bool vectors_room(struct vectors *all, size_t n_inputs);
+/* Checks an input's length. */
+bool vectors_fits(struct vectors *all, struct vector_input *input);
+/* Computes the vectors, unless there is an error, answers the exchange, and frees everything. */
+void vectors_start(struct vectors *all);
+
+#endif

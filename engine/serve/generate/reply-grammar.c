@@ -1,0 +1,465 @@
+/* reply-grammar.c: the grammar of a whole reply in a conversation: reasoning where the model may reason, then
+ * what the request wants: JSON of a schema, or calls of tools in the form that the model's family writes.
+ * Grammars are written as GBNF (docs/grammars.md), with schemas as items. */
+#include "serve/generate/generation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+
+#define MAX_GRAMMAR (512 << 10) /* bytes */
+
+/* ---- Text that grows ---- */
+
+struct writer {
+    const struct reply_grammar_input *input;
+    struct text_buffer text;
+    bool failed; /* out of memory */
+};
+
+static void put(struct writer *w, const char *text)
+{
+    if (!w->failed && text_add(&w->text, &(struct engine_string){text, strlen(text)})) w->failed = true;
+}
+
+/* A text as a string of GBNF. */
+static void put_string(struct writer *w, const char *text)
+{
+    put(w, "\"");
+    for (; *text; text++) {
+        char one[2] = {*text, '\0'};
+        put(w, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : one);
+    }
+    put(w, "\"");
+}
+
+static void put_json(struct writer *w, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (!text) w->failed = true;
+    if (text) put(w, text);
+    free(text);
+}
+
+/* ---- Marks ---- */
+
+/* The token that is spelled like the mark; -1: it takes several. */
+static int32_t token_of(const struct reply_grammar_input *input, const char *mark)
+{
+    int32_t token = vocabulary_token(input->vocabulary, mark);
+    struct engine_string piece;
+    if (token < 0 || engine_model_token_text(input->model, token, &piece)) return -1;
+    return piece.length == strlen(mark) && memcmp(piece.data, mark, piece.length) == 0 ? token : -1;
+}
+
+/* A mark: as its token if the vocabulary has one, else as text. */
+static void put_mark(struct writer *w, const char *mark)
+{
+    int32_t token = token_of(w->input, mark);
+    char text[32];
+    put(w, " ");
+    if (token < 0) {
+        put_string(w, mark);
+    } else {
+        snprintf(text, sizeof text, "<[%d]>", (int)token);
+        put(w, text);
+    }
+    put(w, " ");
+}
+
+/* Bytes of the character at the beginning of a text, which is not empty. */
+static size_t character_size(const char *text)
+{
+    size_t n = 1;
+    while (((unsigned char)text[n] & 0xc0) == 0x80) n++;
+    return n;
+}
+
+/* A character within the brackets of a class. */
+static void put_in_class(struct writer *w, const char *character)
+{
+    char text[16];
+    size_t n = character_size(character);
+    if (n > 1)
+        snprintf(text, sizeof text, "%.*s", (int)n, character);
+    else
+        snprintf(text, sizeof text, "\\x%02X", (unsigned char)*character);
+    put(w, text);
+}
+
+/* A class of all characters but the first ones of two texts. */
+static void put_neither(struct writer *w, const char *a, const char *b)
+{
+    put(w, "[^");
+    put_in_class(w, a);
+    put_in_class(w, b);
+    put(w, "]");
+}
+
+/* The beginnings of a mark that are shorter than it, as alternatives; `ended`: each with a character that
+ * goes on with neither this mark nor another one. */
+static void put_beginnings(struct writer *w, const char *mark, bool ended)
+{
+    char begin[64];
+    put(w, "(");
+    for (size_t n = character_size(mark); mark[n]; n += character_size(mark + n)) {
+        snprintf(begin, sizeof begin, "%.*s", (int)n, mark);
+        if (n > character_size(mark)) put(w, " | ");
+        put_string(w, begin);
+        if (ended) put(w, " ");
+        if (ended) put_neither(w, mark, mark + n);
+    }
+    put(w, ")");
+}
+
+/* Any text without a mark, whose first character must not come again in it. */
+static void put_text_without(struct writer *w, const char *mark)
+{
+    int32_t token = token_of(w->input, mark);
+    char text[32];
+    if (token >= 0) {
+        snprintf(text, sizeof text, " (!<[%d]>)* ", (int)token);
+        put(w, text);
+        return;
+    }
+    put(w, " (");
+    put_neither(w, mark, mark);
+    put(w, " | ");
+    put_beginnings(w, mark, false);
+    put(w, "* ");
+    put_beginnings(w, mark, true);
+    put(w, ")* ");
+    put_beginnings(w, mark, false);
+    put(w, "* ");
+}
+
+/* ---- Reasoning ---- */
+
+static bool template_has(const struct writer *w, const char *text)
+{
+    return strstr(w->input->template_text, text) != NULL;
+}
+
+/* What may come before the reply proper. */
+static void put_reasoning(struct writer *w)
+{
+    if (w->input->format == ENGINE_REPLY_GPT_OSS) {
+        put(w, "(");
+        put_mark(w, "<|channel|>");
+        put_string(w, "analysis");
+        put_mark(w, "<|message|>");
+        put_text_without(w, "<|end|>");
+        put_mark(w, "<|end|>");
+        put_mark(w, "<|start|>");
+        put(w, "\"assistant\")? ");
+        return;
+    }
+    bool square = template_has(w, "[THINK]");
+    if (!square && !w->input->reasoning && !template_has(w, "<think>")) return;
+    const char *open = square ? "[THINK]" : "<think>", *close = square ? "[/THINK]" : "</think>";
+    put(w, "(");
+    if (!w->input->reasoning) put_mark(w, open);
+    put_text_without(w, close);
+    put_mark(w, close);
+    put(w, w->input->reasoning ? "[ \\n]{0,4}) " : "[ \\n]{0,4})? ");
+}
+
+/* ---- Calls ---- */
+
+/* The schema of a tool's arguments; without one it takes none. New reference. */
+static json_t *arguments_schema(const json_t *function)
+{
+    json_t *parameters = json_object_get(function, "parameters");
+    if (json_is_object(parameters) && json_object_size(parameters) > 0) return json_incref(parameters);
+    return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
+}
+
+/* A schema of {"name": the tool's name, ARGUMENTS_KEY: its arguments}. New reference. */
+static json_t *call_schema(const json_t *function, const char *arguments_key)
+{
+    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s, s], s:b}", "type", "object", "properties", "name",
+                     "const", json_object_get(function, "name"), arguments_key, arguments_schema(function),
+                     "required", "name", arguments_key, "additionalProperties", 0);
+}
+
+static void put_schema(struct writer *w, json_t *schema)
+{
+    put(w, " %json ");
+    put_json(w, schema);
+    put(w, " ");
+    json_decref(schema);
+}
+
+static void put_arguments(struct writer *w, const json_t *function)
+{
+    put_schema(w, arguments_schema(function));
+}
+
+static void put_object(struct writer *w, const json_t *function, const char *arguments_key)
+{
+    put_schema(w, call_schema(function, arguments_key));
+}
+
+/* The call of one tool without what surrounds all calls. */
+static void put_call(struct writer *w, const json_t *function)
+{
+    const char *name = json_string_value(json_object_get(function, "name"));
+    switch (w->input->format) {
+    case ENGINE_REPLY_LLAMA3: put_object(w, function, "parameters"); break;
+    case ENGINE_REPLY_MISTRAL:
+        if (token_of(w->input, "[ARGS]") < 0) {
+            put_object(w, function, "arguments");
+        } else {
+            put_mark(w, "[TOOL_CALLS]");
+            put_string(w, name);
+            put_mark(w, "[ARGS]");
+            put_arguments(w, function);
+        }
+        break;
+    case ENGINE_REPLY_DEEPSEEK:
+        put_mark(w, "<｜tool▁call▁begin｜>");
+        if (template_has(w, "```json")) put_string(w, "function");
+        if (template_has(w, "```json")) put_mark(w, "<｜tool▁sep｜>");
+        put_string(w, name);
+        if (!template_has(w, "```json")) put_mark(w, "<｜tool▁sep｜>");
+        if (template_has(w, "```json")) put(w, " \"\\n```json\\n\" ");
+        put_arguments(w, function);
+        if (template_has(w, "```json")) put(w, " \"\\n```\" ");
+        put_mark(w, "<｜tool▁call▁end｜>");
+        break;
+    case ENGINE_REPLY_GPT_OSS:
+        put_mark(w, "<|channel|>");
+        put(w, " \"commentary to=functions.\" ");
+        put_string(w, name);
+        put(w, " \" \" (");
+        put_mark(w, "<|constrain|>");
+        put(w, ")? \"json\"? ");
+        put_mark(w, "<|message|>");
+        put_arguments(w, function);
+        break;
+    default: /* Hermes */
+        put_mark(w, "<tool_call>");
+        put(w, " \"\\n\"? ");
+        put_object(w, function, "arguments");
+        put(w, " \"\\n\"? ");
+        put_mark(w, "</tool_call>");
+        break;
+    }
+}
+
+/* The rule "call": a call of a tool that may be chosen. */
+static void put_call_rule(struct writer *w, const struct params *params)
+{
+    size_t n = 0;
+    put(w, "\ncall ::= ");
+    for (size_t i = 0; i < json_array_size(params->tools); i++) {
+        const json_t *function = json_object_get(json_array_get(params->tools, i), "function");
+        if (params->tool && strcmp(params->tool, json_string_value(json_object_get(function, "name"))) != 0)
+            continue;
+        if (n++ > 0) put(w, " | ");
+        put_call(w, function);
+    }
+    put(w, "\n");
+}
+
+/* One call or more, with what surrounds and separates them. */
+static void put_calls(struct writer *w, const struct params *params)
+{
+    uint32_t format = w->input->format;
+    bool listed = format == ENGINE_REPLY_MISTRAL && token_of(w->input, "[ARGS]") < 0;
+    /* Llama 3 and gpt-oss end their turn after a call. */
+    bool one =
+        params->one_call || params->tool || format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS;
+    if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁begin｜>");
+    if (listed) put_mark(w, "[TOOL_CALLS]");
+    if (listed) put(w, " \"[\" ");
+    put(w, "call");
+    /* A line break after a call does not promise another one. */
+    if (!one)
+        put(w, listed                           ? " (\",\" \" \"? call)*"
+               : format == ENGINE_REPLY_MISTRAL ? " call*"
+                                                : " (\"\\n\"? call)* \"\\n\"? ");
+    if (listed) put(w, " \"]\" ");
+    if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
+}
+
+/* What is no call, where calls may come but need not. Of Llama 3, whose calls are the whole reply: it does
+ * not begin as one. */
+static void put_llama3_text(struct writer *w)
+{
+    static const char mark[] = "<|python_tag|>";
+    put(w, " [ \\n\\r\\t]* (([^{< \\n\\r\\t] | ");
+    put_beginnings(w, mark, false);
+    put(w, "* ");
+    put_beginnings(w, mark, true);
+    put(w, ") ");
+    put_text_without(w, mark);
+    put(w, " | ");
+    put_beginnings(w, mark, false);
+    put(w, "*) ");
+}
+
+/* Messages of gpt-oss that another one follows: its reasoning, and what it says before a call. */
+static void put_gpt_oss_notes(struct writer *w)
+{
+    put(w, "(");
+    put_mark(w, "<|channel|>");
+    put(w, "(\"analysis\" | \"commentary\")");
+    put_mark(w, "<|message|>");
+    put_text_without(w, "<|end|>");
+    put_mark(w, "<|end|>");
+    put_mark(w, "<|start|>");
+    put(w, "\"assistant\")* ");
+}
+
+static void put_gpt_oss_final(struct writer *w)
+{
+    put_mark(w, "<|channel|>");
+    put(w, "\"final\"");
+    put_mark(w, "<|message|>");
+    put_text_without(w, "<|message|>"); /* without it, no other message begins */
+}
+
+/* Text, or calls whose arguments fit. */
+static void put_text_or_calls(struct writer *w, const struct params *params)
+{
+    uint32_t format = w->input->format;
+    if (format == ENGINE_REPLY_GPT_OSS)
+        put_gpt_oss_notes(w);
+    else
+        put_reasoning(w);
+    if (format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS) {
+        put(w, "(");
+        put_calls(w, params);
+        put(w, " | ");
+        if (format == ENGINE_REPLY_LLAMA3)
+            put_llama3_text(w);
+        else
+            put_gpt_oss_final(w);
+        put(w, ")");
+        return;
+    }
+    put_text_without(w, format == ENGINE_REPLY_MISTRAL    ? "[TOOL_CALLS]"
+                        : format == ENGINE_REPLY_DEEPSEEK ? "<｜tool▁calls▁begin｜>"
+                                                          : "<tool_call>");
+    put(w, "(");
+    put_calls(w, params);
+    put(w, ")?");
+}
+
+static bool any_strict(const struct params *params)
+{
+    for (size_t i = 0; i < json_array_size(params->tools); i++)
+        if (json_is_true(
+                json_object_get(json_object_get(json_array_get(params->tools, i), "function"), "strict")))
+            return true;
+    return false;
+}
+
+/* ---- All of it ---- */
+
+/* A reply that is JSON. */
+static void put_json_reply(struct writer *w, const struct constraint *constraint)
+{
+    if (w->input->format == ENGINE_REPLY_GPT_OSS) {
+        put_mark(w, "<|channel|>");
+        put(w, " \"final\" ");
+        put_mark(w, "<|message|>");
+    }
+    put(w, " %json ");
+    put(w, constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
+}
+
+/* Reading a grammar of this size takes up to a second and some 50 MiB. */
+static bool check_size(size_t size, const char *param, struct api_error *error)
+{
+    if (size <= MAX_GRAMMAR) return true;
+    return api_error_in(error, param, "the grammar of \"%s\" takes %zu bytes, and at most %d are allowed",
+                        param, size, MAX_GRAMMAR);
+}
+
+static bool read_grammar(const struct reply_grammar_input *input, enum engine_grammar_kind kind,
+                         const char *text, size_t length, const char *param, struct engine_grammar **grammar,
+                         struct api_error *error)
+{
+    const struct engine_grammar_options options = {.struct_size = sizeof options,
+                                                   .kind = kind,
+                                                   .text = text,
+                                                   .length = length,
+                                                   .gives_up = input->gives_up,
+                                                   .user = input->user};
+    if (!check_size(length, param, error)) return false;
+    int status = engine_grammar_create_with(input->model, &options, grammar);
+    return !status || api_error_of_engine(error, status, param);
+}
+
+static bool create(struct writer *w, const char *param, struct engine_grammar **grammar,
+                   struct api_error *error)
+{
+    bool good = w->failed ? api_error_memory(error)
+                          : read_grammar(w->input, ENGINE_GRAMMAR_GBNF, w->text.data, w->text.size, param,
+                                         grammar, error);
+    free(w->text.data);
+    return good;
+}
+
+static bool create_for_calls(struct writer *w, const struct params *params, struct engine_grammar **grammar,
+                             struct api_error *error)
+{
+    bool forced = params_forces_call(params);
+    if (forced) {
+        put_reasoning(w);
+        put_calls(w, params);
+    } else {
+        put_text_or_calls(w, params);
+    }
+    put_call_rule(w, params);
+    return create(w, forced ? "tool_choice" : "tools", grammar, error);
+}
+
+bool reply_grammar_constrain(const struct reply_grammar_input *input, const struct params *params,
+                             struct engine_grammar **grammar, struct api_error *error)
+{
+    const struct constraint *constraint = &params->options.constraint;
+    return read_grammar(input, constraint->kind, constraint->text, constraint->size, params->constrained_by,
+                        grammar, error);
+}
+
+static bool needs_calls(const struct params *params)
+{
+    return params_forces_call(params) ||
+           (params->tools && params->tool_choice == TOOL_CHOICE_AUTO && any_strict(params));
+}
+
+bool reply_grammar_needed(const struct params *params)
+{
+    return params->options.constraint.kind || needs_calls(params);
+}
+
+bool reply_grammar_create(const struct reply_grammar_input *input, const struct params *params,
+                          struct engine_grammar **grammar, struct api_error *error)
+{
+    const struct constraint *constraint = &params->options.constraint;
+    struct writer writer = {.input = input};
+    *grammar = NULL;
+    if (constraint->kind == ENGINE_GRAMMAR_GBNF)
+        return reply_grammar_constrain(input, params, grammar, error);
+    put(&writer, "root ::= ");
+    if (constraint->kind && !params_forces_call(params)) {
+        bool calls = params->tools && params->tool_choice == TOOL_CHOICE_AUTO;
+        put_reasoning(&writer);
+        put(&writer, "(");
+        put_json_reply(&writer, constraint);
+        if (calls) put(&writer, " | ");
+        if (calls) put_calls(&writer, params);
+        put(&writer, ")");
+        if (calls) put_call_rule(&writer, params);
+        return create(&writer, params->constrained_by, grammar, error);
+    }
+    if (needs_calls(params)) return create_for_calls(&writer, params, grammar, error);
+    free(writer.text.data);
+    return true;
+}

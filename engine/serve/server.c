@@ -1,0 +1,185 @@
+/* server.c: the server as a whole: opens its parts, waits for signals, tells systemd, and ends. main.c calls
+ * serve(). */
+#include "serve/server.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "commands/common.h"
+#include "commands/guesses.h"
+#include "common/clock.h"
+#include "serve/http/http.h"
+#include "serve/models/models.h"
+#include "serve/params/api-error.h"
+
+/* ---- Signals and systemd ---- */
+
+static void signals_handled(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+}
+
+/* Has the signals that server_run handles wait for it; before any thread is created. */
+static void signals_block(void)
+{
+    sigset_t set;
+    signals_handled(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Tells the service manager, if it started this process (sd_notify(3)): a datagram to the socket that
+ * NOTIFY_SOCKET names. */
+static void systemd_notify(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path) return;
+    size_t length = strlen(path);
+    memcpy(address.sun_path, path, length);
+    if (path[0] == '@') address.sun_path[0] = '\0'; /* an abstract socket */
+    int to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (to < 0) return;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    if (sendto(to, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, size) < 0)
+        server_log("systemd cannot be told: %s", strerror(errno));
+    close(to);
+}
+
+static void server_reload(struct server *server)
+{
+    char text[128];
+    /* The clock that systemd compares with. */
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%.0f", seconds_now() * 1e6);
+    systemd_notify(text);
+    if (http_reload(server->http))
+        server_log("%s; what was read before stays in use", command_message());
+    else
+        server_log("keys and certificates were read again");
+    systemd_notify("READY=1");
+}
+
+/* Waits for the exchanges in progress, unless another signal comes. */
+static void server_finish(struct server *server, const sigset_t *set)
+{
+    double end = seconds_now() + server->arguments->grace_seconds;
+    struct timespec moment = {.tv_nsec = 50000000};
+    while (http_busy(server->http) > 0 && seconds_now() < end) {
+        int signal_number = sigtimedwait(set, NULL, &moment);
+        if (signal_number == SIGTERM || signal_number == SIGINT) break;
+    }
+    if (http_busy(server->http) > 0) {
+        server_log("%s cut short", count_text(http_busy(server->http), "request is", "requests are").text);
+        http_abandon(server->http);
+    }
+}
+
+void server_end(struct server *server, const char *reason)
+{
+    if (atomic_exchange(&server->is_lost, true)) return;
+    server_log("%s; the server ends", reason);
+    kill(getpid(), SIGTERM);
+}
+
+static void server_run(struct server *server)
+{
+    sigset_t set;
+    int signal_number = 0;
+    signals_handled(&set);
+    for (size_t i = 0; http_address(server->http, i); i++)
+        server_log("listening on %s", http_address(server->http, i));
+    systemd_notify("READY=1\nSTATUS=listening");
+    while (signal_number != SIGTERM && signal_number != SIGINT) {
+        if (sigwait(&set, &signal_number)) continue;
+        if (signal_number == SIGHUP) server_reload(server);
+    }
+    systemd_notify("STOPPING=1");
+    server->is_ending = true;
+    http_close(server->http);
+    if (http_busy(server->http) > 0)
+        server_log("ending; %s in progress, which may take %u s more",
+                   count_text(http_busy(server->http), "request is", "requests are").text,
+                   server->arguments->grace_seconds);
+    server_finish(server, &set);
+    models_stop(server->models);
+    http_wait(server->http, 5);
+}
+
+/* ---- The server ---- */
+
+#define OTHER_FILES 64 /* that the process needs besides its connections */
+
+/* Connections beyond what the process may have open could not be accepted. */
+static int allow_files(const struct arguments *arguments)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)arguments->n_connections + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return ENGINE_OK;
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted ? wanted : limit.rlim_max;
+    if (limit.rlim_cur >= wanted && setrlimit(RLIMIT_NOFILE, &limit) == 0) return ENGINE_OK;
+    return command_error(
+        ENGINE_ERROR_ARGUMENT,
+        "--connections %u: the system allows this process %llu open files (ulimit -n), of which the "
+        "engine needs %d itself",
+        arguments->n_connections, (unsigned long long)limit.rlim_max, OTHER_FILES);
+}
+
+/* glibc's malloc takes 64 MiB of address space for each thread, which is what a limit (ulimit -v) counts. */
+static void save_address_space(void)
+{
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
+int serve(const struct arguments *arguments)
+{
+    struct server server = {.arguments = arguments, .began = seconds_now()};
+    save_address_space();
+    json_memory_begin();
+    log_begin(arguments);
+    signals_block();
+    int status = guesses_check(arguments);
+    if (!status) status = sampling_read(arguments, &server.sampling);
+    if (!status) status = allow_files(arguments);
+    server.metrics = metrics_create();
+    if (!status && !server.metrics) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (metrics)");
+    server.lenient = arguments->strict_requests ? NULL : lenient_create();
+    if (!status && !arguments->strict_requests && !server.lenient)
+        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (the log)");
+    if (!status) status = http_create(&server, &server.http);
+    if (!status) {
+        const struct engine_options options = {.struct_size = sizeof options,
+                                               .plugin_dirs = arguments->plugin_dirs.items,
+                                               .config_file = arguments->config,
+                                               .log = log_engine};
+        status = engine_open(&options, &server.engine);
+    }
+    if (!status) status = models_create(&server, &server.models);
+    if (!status) status = models_load_first(server.models);
+    if (!status) status = models_start(server.models);
+    if (!status) status = http_start(server.http);
+    int exit_status = status ? command_fail() : 0;
+    if (!status) server_run(&server);
+    if (server.is_lost) exit_status = 1;
+    if (status && server.models) models_stop(server.models);
+    http_stop(server.http);
+    models_destroy(server.models);
+    http_destroy(server.http);
+    engine_close(server.engine);
+    lenient_destroy(server.lenient);
+    metrics_destroy(server.metrics);
+    sampling_free(&server.sampling);
+    return exit_status;
+}
