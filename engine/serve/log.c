@@ -32,7 +32,7 @@ void log_begin(const struct arguments *arguments)
 
 /* One write for a line, so that lines of several threads don't mix. Nobody waits for a reader who has fallen
  * behind. */
-static void put(const char *line, size_t length)
+static void log_put(const char *line, size_t length)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return;
@@ -41,7 +41,7 @@ static void put(const char *line, size_t length)
 }
 
 /* The time of day, for people: "2026-11-23T15:45:12Z". Nothing is measured with it. */
-static void time_text(char text[32])
+static void log_time_text(char text[32])
 {
     struct timespec now;
     struct tm parts;
@@ -51,14 +51,14 @@ static void time_text(char text[32])
 }
 
 /* Writes an object as a line; it is taken. */
-static void put_json(json_t *object)
+static void log_put_json(json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(object);
     if (!text) return;
     size_t length = strlen(text);
     text[length] = '\n'; /* instead of the NUL */
-    put(text, length + 1);
+    log_put(text, length + 1);
     free(text);
 }
 
@@ -71,12 +71,12 @@ void server_log(const char *format, ...)
     va_end(args);
     printable_make(message);
     if (as_json) {
-        time_text(now);
-        put_json(json_pack("{s:s, s:o}", "time", now, "message", json_text(message, strlen(message))));
+        log_time_text(now);
+        log_put_json(json_pack("{s:s, s:o}", "time", now, "message", json_text(message, strlen(message))));
         return;
     }
     int length = snprintf(line, sizeof line, "engine: %s\n", message);
-    put(line, (size_t)length);
+    log_put(line, (size_t)length);
 }
 
 /* ---- What the engine says ---- */
@@ -109,7 +109,7 @@ void log_engine(void *user, enum engine_log_level level, const char *line)
 static void log_as_json(const struct exchange *exchange)
 {
     char now[32];
-    time_text(now);
+    log_time_text(now);
     json_t *line = json_pack(
         "{s:s, s:s, s:s, s:o, s:i, s:b, s:I, s:f, s:s?, s:I, s:I, s:I}", "time", now, "client",
         exchange->client, "method", exchange->method, "path",
@@ -122,7 +122,7 @@ static void log_as_json(const struct exchange *exchange)
                             json_text(exchange->body, exchange->body_size < MAX_LOGGED_BODY
                                                           ? exchange->body_size
                                                           : MAX_LOGGED_BODY));
-    put_json(line);
+    log_put_json(line);
 }
 
 static void log_as_text(const struct exchange *exchange)
@@ -131,7 +131,7 @@ static void log_as_text(const struct exchange *exchange)
     size_t length = 0;
     FILE *out = open_memstream(&line, &length);
     if (!out) return;
-    time_text(now);
+    log_time_text(now);
     fprintf(out, "%s %s %s %.500s %u%s %" PRIu64 " B %.3f s", now, exchange->client, exchange->method,
             exchange->path, exchange->status, exchange->complete ? "" : " (broken off)", exchange->sent,
             exchange->seconds);
@@ -146,7 +146,7 @@ static void log_as_text(const struct exchange *exchange)
         printable_make(line);
         length = strlen(line);
         line[length] = '\n'; /* instead of the NUL */
-        put(line, length + 1);
+        log_put(line, length + 1);
     }
     free(line);
 }

@@ -55,7 +55,7 @@ static bool check_token(struct look *look, const json_t *token)
     return true;
 }
 
-static bool check_length(struct look *look)
+static bool look_check_length(struct look *look)
 {
     uint32_t most = look->served->n_attention;
     if (look->tokens.count == 0) return api_error_in(&look->error, "messages", "the prompt is empty");
@@ -66,7 +66,7 @@ static bool check_length(struct look *look)
         most);
 }
 
-static bool check_model(struct look *look)
+static bool look_check_model(struct look *look)
 {
     if (look->served->n_attention == 0)
         return api_error_with_code(
@@ -93,7 +93,7 @@ static void read_request(struct look *look)
         return;
     }
     bool good =
-        check_model(look) && read_own(look, body, &token) && chat_read(&g->params, rest, &look->error);
+        look_check_model(look) && read_own(look, body, &token) && chat_read(&g->params, rest, &look->error);
     if (good) {
         const json_t *last = json_array_get(g->params.messages, json_array_size(g->params.messages) - 1);
         const char *role = json_string_value(json_object_get(last, "role"));
@@ -103,7 +103,7 @@ static void read_request(struct look *look)
     if (good) {
         look->tokens = g->tokens;
         g->tokens = (struct token_list){0};
-        if (check_length(look)) check_token(look, token);
+        if (look_check_length(look)) check_token(look, token);
     }
     generation_drop(g);
     json_decref(rest);
@@ -117,13 +117,13 @@ static bool should_stop(void *user)
     return atomic_load(&look->gone) || atomic_load(&exchange_server(look->exchange)->is_ending);
 }
 
-static void client_is_gone(void *user)
+static void look_client_is_gone(void *user)
 {
     struct look *look = user;
     atomic_store(&look->gone, true);
 }
 
-static int compute(struct look *look, struct attention_map *map)
+static int look_compute(struct look *look, struct attention_map *map)
 {
     struct engine_context_options options;
     struct engine_context *context = NULL;
@@ -139,7 +139,7 @@ static int compute(struct look *look, struct attention_map *map)
     return status;
 }
 
-static void fail(struct look *look, int status)
+static void look_fail(struct look *look, int status)
 {
     if (atomic_load(&look->gone)) {
         api_error_in(&look->error, NULL, GONE_MESSAGE);
@@ -177,13 +177,13 @@ static void look_and_answer(struct look *look)
     char *page = NULL;
     size_t size = 0;
     json_t *json = NULL;
-    int status = compute(look, &map);
+    int status = look_compute(look, &map);
     if (!status && look->as_json)
         json = attention_json(&map);
     else if (!status)
         status = write_page(&map, &page, &size);
     attention_free(&map);
-    if (status) fail(look, status);
+    if (status) look_fail(look, status);
     /* Before the client has its answer: it may ask again at once. */
     atomic_store(&exchange_server(look->exchange)->is_looking, false);
     if (status)
@@ -212,7 +212,7 @@ void api_attention(struct exchange *exchange)
         exchange_busy(exchange);
     } else {
         exchange_count(exchange, look.tokens.count, 0, 0);
-        exchange_when_gone(exchange, client_is_gone, &look);
+        exchange_when_gone(exchange, look_client_is_gone, &look);
         look_and_answer(&look);
     }
     free(look.tokens.ids);

@@ -17,7 +17,8 @@ static bool read_max_tokens(struct params *params, const char *name, json_t *val
            api_error_in(error, name, "\"%s\" should be a whole number, at least 1, or -1 for no limit", name);
 }
 
-static bool read_logprobs(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool chat_read_logprobs(struct params *params, const char *name, json_t *value,
+                               struct api_error *error)
 {
     return params_flag(name, value, &params->logprobs, error);
 }
@@ -64,7 +65,7 @@ static const struct params_field fields[] = {
     {"parallel_tool_calls", params_read_parallel},
     {"max_completion_tokens", read_max_tokens},
     {"n_predict", read_max_tokens},
-    {"logprobs", read_logprobs},
+    {"logprobs", chat_read_logprobs},
     {"top_logprobs", params_read_top},
     {"modalities", read_modalities},
     {"verbosity", read_verbosity},
@@ -94,7 +95,7 @@ bool chat_read(struct params *params, json_t *body, struct api_error *error)
 /* ---- Answering ---- */
 
 /* {"content": [the tokens], "refusal": null}, which takes them; null without logprobs. */
-static json_t *take_logprobs(struct choice *choice)
+static json_t *chat_take_logprobs(struct choice *choice)
 {
     json_t *tokens = choice->state;
     if (!choice->generation->params.logprobs) return json_null();
@@ -103,7 +104,7 @@ static json_t *take_logprobs(struct choice *choice)
 }
 
 /* A chunk with what comes after its head. */
-static json_t *chunk(const struct generation *g, json_t *choices)
+static json_t *chat_chunk_json(const struct generation *g, json_t *choices)
 {
     char fingerprint[24];
     openai_fingerprint(g->served, fingerprint);
@@ -119,18 +120,18 @@ static void send_delta(struct choice *choice, json_t *delta, const char *finish_
 {
     const struct generation *g = choice->generation;
     json_t *choices = json_pack("[{s:i, s:o, s:o, s:s?}]", "index", (int)choice->index, "delta", delta,
-                                "logprobs", take_logprobs(choice), "finish_reason", finish_reason);
-    json_t *json = chunk(g, choices);
+                                "logprobs", chat_take_logprobs(choice), "finish_reason", finish_reason);
+    json_t *json = chat_chunk_json(g, choices);
     if (g->params.timings) json_object_set_new(json, "timings", openai_timings(choice));
     sse_send(g->group.exchange, NULL, json);
 }
 
-static void begin_choice(struct choice *choice)
+static void chat_begin_choice(struct choice *choice)
 {
     send_delta(choice, json_pack("{s:s, s:s}", "role", "assistant", "content", ""), NULL);
 }
 
-static void send_text(struct choice *choice, uint32_t part, const struct engine_string *text)
+static void chat_send_text(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     const char *key = part == ENGINE_REPLY_REASONING ? "reasoning_content" : "content";
     send_delta(choice, json_pack("{s:o}", key, json_text(text->data, text->length)), NULL);
@@ -185,12 +186,12 @@ static void send_call(struct choice *choice, size_t number, const struct engine_
         json_decref(delta);
 }
 
-static void end_choice(struct choice *choice)
+static void chat_end_choice(struct choice *choice)
 {
     send_delta(choice, json_object(), openai_finish_reason(choice));
 }
 
-static json_t *message_json(const struct choice *choice)
+static json_t *chat_message_json(const struct choice *choice)
 {
     const struct text_buffer *content = &choice->content, *reasoning = &choice->reasoning;
     json_t *calls = json_array();
@@ -209,16 +210,17 @@ static json_t *message_json(const struct choice *choice)
     return message;
 }
 
-static json_t *completion(struct generation *g)
+static json_t *chat_completion_json(struct generation *g)
 {
     char fingerprint[24];
     json_t *choices = json_array();
     openai_fingerprint(g->served, fingerprint);
     for (size_t i = 0; i < g->n_choices; i++) {
         struct choice *choice = &g->choices[i];
-        json_array_append_new(choices, json_pack("{s:i, s:o, s:o, s:s}", "index", (int)i, "message",
-                                                 message_json(choice), "logprobs", take_logprobs(choice),
-                                                 "finish_reason", openai_finish_reason(choice)));
+        json_array_append_new(choices,
+                              json_pack("{s:i, s:o, s:o, s:s}", "index", (int)i, "message",
+                                        chat_message_json(choice), "logprobs", chat_take_logprobs(choice),
+                                        "finish_reason", openai_finish_reason(choice)));
     }
     return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:s, s:o*}", "id", g->id, "object", "chat.completion",
                      "created", (json_int_t)g->created, "model", g->model, "choices", choices, "usage",
@@ -226,11 +228,11 @@ static json_t *completion(struct generation *g)
                      g->params.timings ? openai_timings(&g->choices[0]) : NULL);
 }
 
-static json_t *end(struct generation *g)
+static json_t *chat_end(struct generation *g)
 {
-    if (!g->params.stream) return completion(g);
+    if (!g->params.stream) return chat_completion_json(g);
     if (g->params.include_usage) {
-        json_t *last = chunk(g, json_array());
+        json_t *last = chat_chunk_json(g, json_array());
         json_object_set_new(last, "usage", openai_usage(g));
         sse_send(g->group.exchange, NULL, last);
     }
@@ -240,11 +242,11 @@ static json_t *end(struct generation *g)
 
 static const struct format format = {
     .token = openai_take_token,
-    .begin_choice = begin_choice,
-    .text = send_text,
+    .begin_choice = chat_begin_choice,
+    .text = chat_send_text,
     .call = send_call,
-    .end_choice = end_choice,
-    .end = end,
+    .end_choice = chat_end_choice,
+    .end = chat_end,
     .failed = openai_stream_failed,
     .free_choice = openai_free_tokens,
 };

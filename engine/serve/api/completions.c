@@ -18,7 +18,8 @@ static bool read_echo(struct params *params, const char *name, json_t *value, st
     return params_flag(name, value, &params->echo, error);
 }
 
-static bool read_logprobs(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool completions_read_logprobs(struct params *params, const char *name, json_t *value,
+                                      struct api_error *error)
 {
     params->logprobs = true;
     return params_read_top(params, name, value, error);
@@ -45,7 +46,7 @@ static const struct params_field fields[] = {
     {"prompt", params_read_nothing}, /* see completions_read_prompts */
     {"suffix", params_read_nothing},
     {"echo", read_echo},
-    {"logprobs", read_logprobs},
+    {"logprobs", completions_read_logprobs},
     {"max_tokens", completions_read_limit},
     {"n_predict", completions_read_limit},
     {"best_of", read_best_of},
@@ -58,8 +59,8 @@ static bool is_ids(const json_t *value)
 }
 
 /* A text between others, if there is a suffix. */
-static bool read_prompt(const struct served *served, const json_t *value, const json_t *suffix,
-                        struct params_prompt *prompt, struct api_error *error)
+static bool completions_read_prompt(const struct served *served, const json_t *value, const json_t *suffix,
+                                    struct params_prompt *prompt, struct api_error *error)
 {
     if (json_is_array(value) && is_ids(value) && !suffix)
         return params_ids("prompt", value, &prompt->tokens, error);
@@ -98,8 +99,8 @@ bool completions_read_prompts(struct params *params, const struct served *served
     if (!prompt || json_is_null(prompt)) return api_error_in(error, "prompt", "\"prompt\" is missing");
     if (!completions_make_prompts(params, several ? json_array_size(prompt) : 1, error)) return false;
     for (size_t i = 0; i < params->n_prompts; i++)
-        if (!read_prompt(served, several ? json_array_get(prompt, i) : prompt, suffix, &params->prompts[i],
-                         error))
+        if (!completions_read_prompt(served, several ? json_array_get(prompt, i) : prompt, suffix,
+                                     &params->prompts[i], error))
             return false;
     return true;
 }
@@ -146,7 +147,7 @@ static void free_legacy(struct choice *choice)
 }
 
 /* Part of a character is "bytes:\xc3", as OpenAI's API has it. */
-static json_t *piece_json(const struct engine_string *text)
+static json_t *completions_piece_json(const struct engine_string *text)
 {
     json_t *json = json_stringn(text->data, text->length);
     char bytes[256];
@@ -166,11 +167,11 @@ static json_t *token_as_json(const struct generation *g, int32_t token, size_t *
     *length = 0;
     if (!(v->api->attributes(v->tokenizer, token) & ENGINE_TOKEN_CONTROL))
         for (size_t i = 0; i < text.length; i++) *length += ((unsigned char)text.data[i] & 0xc0) != 0x80;
-    return piece_json(&text);
+    return completions_piece_json(&text);
 }
 
 /* `logprob` and `top`, which is taken, are null for a token that nothing predicts. */
-static void add_token(struct choice *choice, int32_t token, json_t *logprob, json_t *top)
+static void completions_add_token(struct choice *choice, int32_t token, json_t *logprob, json_t *top)
 {
     struct legacy *legacy = legacy_of(choice);
     size_t length = 0;
@@ -189,7 +190,7 @@ static void add_token(struct choice *choice, int32_t token, json_t *logprob, jso
 }
 
 /* {"TOKEN": logprob}. Tokens with the same text share a key; the likelier one keeps it. */
-static json_t *rivals(const struct generation *g, const struct engine_event *event)
+static json_t *completions_rivals_json(const struct generation *g, const struct engine_event *event)
 {
     json_t *top = json_object();
     for (uint32_t i = 0; i < event->n_top && i < g->params.n_top; i++) {
@@ -210,18 +211,19 @@ static void add_first(struct choice *choice)
     struct legacy *legacy = legacy_of(choice);
     if (!choice->generation->params.echo || !legacy || legacy->echoed) return;
     legacy->echoed = true;
-    add_token(choice, tokens->ids[0], json_null(), json_null());
+    completions_add_token(choice, tokens->ids[0], json_null(), json_null());
 }
 
-static void take_token(struct choice *choice, const struct engine_event *event)
+static void completions_take_token(struct choice *choice, const struct engine_event *event)
 {
     const struct generation *g = choice->generation;
     if (!g->params.logprobs) return;
     add_first(choice);
-    add_token(choice, event->token, openai_logarithm(event->logprob), rivals(g, event));
+    completions_add_token(choice, event->token, openai_logarithm(event->logprob),
+                          completions_rivals_json(g, event));
 }
 
-static json_t *take_logprobs(struct choice *choice)
+static json_t *completions_take_logprobs(struct choice *choice)
 {
     const struct generation *g = choice->generation;
     if (!g->params.logprobs) return json_null();
@@ -234,7 +236,7 @@ static json_t *take_logprobs(struct choice *choice)
     return json;
 }
 
-static json_t *answer(const struct generation *g, json_t *choices)
+static json_t *completions_answer_json(const struct generation *g, json_t *choices)
 {
     char fingerprint[24];
     openai_fingerprint(g->served, fingerprint);
@@ -246,12 +248,13 @@ static json_t *answer(const struct generation *g, json_t *choices)
 static json_t *choice_json(struct choice *choice, json_t *text, const char *finish_reason)
 {
     return json_pack("{s:i, s:o, s:o, s:s?}", "index", (int)choice->index, "text", text, "logprobs",
-                     take_logprobs(choice), "finish_reason", finish_reason);
+                     completions_take_logprobs(choice), "finish_reason", finish_reason);
 }
 
-static void send_text(struct choice *choice, json_t *text, const char *finish_reason)
+static void completions_send_text(struct choice *choice, json_t *text, const char *finish_reason)
 {
-    json_t *chunk = answer(choice->generation, json_pack("[o]", choice_json(choice, text, finish_reason)));
+    json_t *chunk = completions_answer_json(choice->generation,
+                                            json_pack("[o]", choice_json(choice, text, finish_reason)));
     if (choice->generation->params.include_usage) json_object_set_new(chunk, "usage", json_null());
     if (choice->generation->params.timings) json_object_set_new(chunk, "timings", openai_timings(choice));
     sse_send(choice->generation->group.exchange, NULL, chunk);
@@ -272,7 +275,7 @@ static void add_prompt_text(const struct choice *choice, struct text_buffer *tex
 static void send_piece(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     (void)part;
-    send_text(choice, json_text(text->data, text->length), NULL);
+    completions_send_text(choice, json_text(text->data, text->length), NULL);
 }
 
 static json_t *prompt_json(const struct choice *choice)
@@ -284,14 +287,14 @@ static json_t *prompt_json(const struct choice *choice)
     return json;
 }
 
-static void begin_choice(struct choice *choice)
+static void completions_begin_choice(struct choice *choice)
 {
-    if (choice->generation->params.echo) send_text(choice, prompt_json(choice), NULL);
+    if (choice->generation->params.echo) completions_send_text(choice, prompt_json(choice), NULL);
 }
 
-static void end_choice(struct choice *choice)
+static void completions_end_choice(struct choice *choice)
 {
-    send_text(choice, json_string(""), openai_finish_reason(choice));
+    completions_send_text(choice, json_string(""), openai_finish_reason(choice));
 }
 
 static json_t *whole_text(const struct choice *choice)
@@ -305,11 +308,11 @@ static json_t *whole_text(const struct choice *choice)
     return json;
 }
 
-static json_t *end(struct generation *g)
+static json_t *completions_end(struct generation *g)
 {
     json_t *choices = json_array();
     if (g->params.stream) {
-        json_t *last = g->params.include_usage ? answer(g, choices) : NULL;
+        json_t *last = g->params.include_usage ? completions_answer_json(g, choices) : NULL;
         if (last) json_object_set_new(last, "usage", openai_usage(g));
         if (last)
             sse_send(g->group.exchange, NULL, last);
@@ -321,19 +324,19 @@ static json_t *end(struct generation *g)
     for (size_t i = 0; i < g->n_choices; i++)
         json_array_append_new(choices, choice_json(&g->choices[i], whole_text(&g->choices[i]),
                                                    openai_finish_reason(&g->choices[i])));
-    json_t *json = answer(g, choices);
+    json_t *json = completions_answer_json(g, choices);
     json_object_set_new(json, "usage", openai_usage(g));
     if (g->params.timings) json_object_set_new(json, "timings", openai_timings(&g->choices[0]));
     return json;
 }
 
 static const struct format format = {
-    .token = take_token,
-    .score = take_token,
-    .begin_choice = begin_choice,
+    .token = completions_take_token,
+    .score = completions_take_token,
+    .begin_choice = completions_begin_choice,
     .text = send_piece,
-    .end_choice = end_choice,
-    .end = end,
+    .end_choice = completions_end_choice,
+    .end = completions_end,
     .failed = openai_stream_failed,
     .free_choice = free_legacy,
 };

@@ -22,7 +22,7 @@ struct embeddings {
 
 /* How a model's states become an embedding: as it was made for, or of one that was made to write texts, the
  * mean. */
-static void know_model(struct embeddings *all)
+static void embeddings_know_model(struct embeddings *all)
 {
     const struct engine_metadata *metadata = engine_model_metadata(all->vectors.served->model);
     struct engine_model_info model = {.struct_size = sizeof model};
@@ -44,8 +44,8 @@ static void know_model(struct embeddings *all)
 /* ---- Reading ---- */
 
 /* With the special tokens around it that the model wants: unlike a text to be continued, it is complete. */
-static bool encode(const struct embeddings *all, const json_t *text, struct token_list *tokens,
-                   struct api_error *error)
+static bool embeddings_encode(const struct embeddings *all, const json_t *text, struct token_list *tokens,
+                              struct api_error *error)
 {
     const struct vocabulary *v = &all->vectors.served->vocabulary;
     size_t n_prompt = all->prompt.length, length = json_string_length(text);
@@ -61,7 +61,7 @@ static bool encode(const struct embeddings *all, const json_t *text, struct toke
 }
 
 /* sentence-transformers' prompts: the one of this name, or the model's default. */
-static bool read_prompt(struct embeddings *all, const json_t *name)
+static bool embeddings_read_prompt(struct embeddings *all, const json_t *name)
 {
     const char *given = json_string_value(name);
     if (name && !json_is_null(name) && !given)
@@ -79,7 +79,7 @@ static bool read_one(struct embeddings *all, struct vector_input *input, const j
                             "none of them empty");
     if (json_is_string(value) && json_string_length(value) == 0)
         return api_error_in(error, "input", "\"input\" is an empty text");
-    bool good = json_is_string(value) ? encode(all, value, &input->tokens, error)
+    bool good = json_is_string(value) ? embeddings_encode(all, value, &input->tokens, error)
                                       : params_ids("input", value, &input->tokens, error);
     return good && vectors_fits(&all->vectors, input);
 }
@@ -117,7 +117,7 @@ static bool read_dimensions(struct embeddings *all, const json_t *value)
     return true;
 }
 
-static bool read_body(struct embeddings *all, json_t *body)
+static bool embeddings_read_body(struct embeddings *all, json_t *body)
 {
     struct api_error *error = &all->vectors.group.error;
     static const char *const known[] = {"model",       "input", "encoding_format", "dimensions",
@@ -134,7 +134,7 @@ static bool read_body(struct embeddings *all, json_t *body)
         return api_error_in(error, "encoding_format", "\"encoding_format\" should be float or base64");
     all->base64 = word && strcmp(word, "base64") == 0;
     if (dimensions && !json_is_null(dimensions) && !read_dimensions(all, dimensions)) return false;
-    if (!read_prompt(all, json_object_get(body, "prompt_name"))) return false;
+    if (!embeddings_read_prompt(all, json_object_get(body, "prompt_name"))) return false;
     if (!vectors_read_truncate(&all->vectors, body)) return false;
     return read_inputs(all, json_object_get(body, "input"));
 }
@@ -177,7 +177,7 @@ static json_t *embedding_json(const struct embeddings *all, const float *numbers
     return array;
 }
 
-static json_t *answer_of(const struct vectors *vectors)
+static json_t *embeddings_answer(const struct vectors *vectors)
 {
     const struct embeddings *all = (const struct embeddings *)vectors;
     json_t *data = json_array();
@@ -197,8 +197,8 @@ void api_embeddings(struct exchange *exchange)
     if (!all) return;
     all->vectors.normalises = true;
     all->vectors.what = "input";
-    all->vectors.answer = answer_of;
-    know_model(all);
-    read_body(all, exchange_json(exchange));
+    all->vectors.answer = embeddings_answer;
+    embeddings_know_model(all);
+    embeddings_read_body(all, exchange_json(exchange));
     vectors_start(&all->vectors);
 }

@@ -133,7 +133,7 @@ static const struct params_field infill_fields[] = {
     {NULL, NULL},
 };
 
-static bool check_text(const json_t *body, const char *name, bool needed, struct api_error *error)
+static bool infill_check_text(const json_t *body, const char *name, bool needed, struct api_error *error)
 {
     const json_t *value = json_object_get(body, name);
     if (json_is_string(value) || (!needed && (!value || json_is_null(value)))) return true;
@@ -145,8 +145,10 @@ bool infill_read(struct params *params, const struct served *served, json_t *bod
     const json_t *extra = json_object_get(body, "input_extra"), *begun = json_object_get(body, "prompt");
     size_t i;
     json_t *file;
-    if (!params_read(params, body, infill_fields, error) || !check_text(body, "input_prefix", true, error) ||
-        !check_text(body, "input_suffix", true, error) || !check_text(body, "prompt", false, error))
+    if (!params_read(params, body, infill_fields, error) ||
+        !infill_check_text(body, "input_prefix", true, error) ||
+        !infill_check_text(body, "input_suffix", true, error) ||
+        !infill_check_text(body, "prompt", false, error))
         return false;
     if (extra && !json_is_null(extra) && !json_is_array(extra))
         return api_error_in(error, "input_extra", "\"input_extra\" should be an array");
@@ -200,7 +202,7 @@ static void add_end(json_t *json, const struct choice *choice)
 }
 
 /* Only the fields that are asked for, each by its path: "timings/predicted_ms". `json` is taken. */
-static json_t *chosen(json_t *json, const json_t *fields)
+static json_t *infill_chosen(json_t *json, const json_t *fields)
 {
     json_t *picked = json_object(), *field;
     size_t i;
@@ -223,7 +225,7 @@ static json_t *chosen(json_t *json, const json_t *fields)
 }
 
 /* As llama.cpp's server answers it, whose clients look for "content" and "stop". */
-static json_t *part_json(struct choice *choice, json_t *content, bool stop)
+static json_t *infill_part_json(struct choice *choice, json_t *content, bool stop)
 {
     const struct generation *g = choice->generation;
     json_t *json =
@@ -236,40 +238,40 @@ static json_t *part_json(struct choice *choice, json_t *content, bool stop)
         add_end(json, choice);
     else if (g->params.timings)
         json_object_set_new(json, "timings", openai_timings(choice));
-    return stop && g->params.answer_fields ? chosen(json, g->params.answer_fields) : json;
+    return stop && g->params.answer_fields ? infill_chosen(json, g->params.answer_fields) : json;
 }
 
 static void send_part(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     (void)part;
     sse_send(choice->generation->group.exchange, NULL,
-             part_json(choice, json_text(text->data, text->length), false));
+             infill_part_json(choice, json_text(text->data, text->length), false));
 }
 
-static void end_choice(struct choice *choice)
+static void infill_end_choice(struct choice *choice)
 {
-    sse_send(choice->generation->group.exchange, NULL, part_json(choice, json_string(""), true));
+    sse_send(choice->generation->group.exchange, NULL, infill_part_json(choice, json_string(""), true));
 }
 
-static json_t *end(struct generation *g)
+static json_t *infill_end(struct generation *g)
 {
     struct choice *choice = &g->choices[0];
     if (g->params.stream) return NULL;
-    return part_json(choice, json_buffer(&choice->content), true);
+    return infill_part_json(choice, json_buffer(&choice->content), true);
 }
 
 static const struct format format = {
     .token = openai_take_token,
     .text = send_part,
-    .end_choice = end_choice,
-    .end = end,
+    .end_choice = infill_end_choice,
+    .end = infill_end,
     .failed = openai_stream_failed,
     .free_choice = openai_free_tokens,
 };
 
-static void answer(struct exchange *exchange, const char *prefix,
-                   bool (*read)(struct params *params, const struct served *served, json_t *body,
-                                struct api_error *error))
+static void infill_answer(struct exchange *exchange, const char *prefix,
+                          bool (*read)(struct params *params, const struct served *served, json_t *body,
+                                       struct api_error *error))
 {
     struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, &format, prefix);
@@ -281,10 +283,10 @@ static void answer(struct exchange *exchange, const char *prefix,
 
 void api_infill(struct exchange *exchange)
 {
-    answer(exchange, "infill-", infill_read);
+    infill_answer(exchange, "infill-", infill_read);
 }
 
 void api_completion(struct exchange *exchange)
 {
-    answer(exchange, "completion-", completion_read);
+    infill_answer(exchange, "completion-", completion_read);
 }

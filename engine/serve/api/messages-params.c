@@ -8,7 +8,7 @@
 #include "common/json-read.h"
 #include "serve/api/api.h"
 
-static bool append(json_t *messages, json_t *message, struct api_error *error)
+static bool messages_append(json_t *messages, json_t *message, struct api_error *error)
 {
     return json_array_append_new(messages, message) == 0 || api_error_memory(error);
 }
@@ -18,7 +18,7 @@ static bool append(json_t *messages, json_t *message, struct api_error *error)
 static const char *const text_keys[] = {"type", "text", "cache_control", "citations", NULL};
 
 /* The texts of a text or of blocks of text, joined; a new reference. */
-static json_t *text_of(const json_t *content, const char *where, struct api_error *error)
+static json_t *messages_text_of(const json_t *content, const char *where, struct api_error *error)
 {
     static const char *const types[] = {"text", NULL};
     size_t i;
@@ -36,7 +36,7 @@ static json_t *text_of(const json_t *content, const char *where, struct api_erro
 }
 
 /* Two texts, which may have NULs, with a third between them; NULL: out of memory. */
-static json_t *join(const json_t *first, const char *between, const json_t *second)
+static json_t *messages_join(const json_t *first, const char *between, const json_t *second)
 {
     struct text_buffer all = {0};
     const struct engine_string parts[] = {{json_string_value(first), json_string_length(first)},
@@ -50,10 +50,10 @@ static json_t *join(const json_t *first, const char *between, const json_t *seco
     return joined;
 }
 
-static bool add_text(json_t *message, const char *key, const json_t *text, struct api_error *error)
+static bool messages_add_text(json_t *message, const char *key, const json_t *text, struct api_error *error)
 {
     json_t *before = json_object_get(message, key);
-    json_t *joined = before ? join(before, "\n", text) : json_incref((json_t *)(size_t)text);
+    json_t *joined = before ? messages_join(before, "\n", text) : json_incref((json_t *)(size_t)text);
     return json_object_set_new(message, key, joined) == 0 || api_error_memory(error);
 }
 
@@ -79,7 +79,7 @@ static json_t *result_text(const json_t *content, const char *where, struct api_
     size_t i;
     static const char *const keys[] = {"type", "tool_name", "cache_control", NULL};
     json_t *block, *texts = error->lenient && json_is_array(content) ? json_array() : NULL;
-    if (!texts) return text_of(content, where, error);
+    if (!texts) return messages_text_of(content, where, error);
     json_array_foreach((json_t *)(size_t)content, i, block)
     {
         const char *type = json_string_value(json_object_get(block, "type"));
@@ -90,13 +90,14 @@ static json_t *result_text(const json_t *content, const char *where, struct api_
         else
             json_array_append(texts, block);
     }
-    json_t *text = text_of(texts, where, error);
+    json_t *text = messages_text_of(texts, where, error);
     json_decref(texts);
     return text;
 }
 
 /* A message of its own: chat has results outside of the user's messages. */
-static bool read_result(const json_t *block, json_t *messages, const char *where, struct api_error *error)
+static bool messages_read_result(const json_t *block, json_t *messages, const char *where,
+                                 struct api_error *error)
 {
     static const char *const keys[] = {"type", "tool_use_id", "content", "is_error", "cache_control", NULL};
     json_t *id = json_object_get(block, "tool_use_id"), *content = json_object_get(block, "content");
@@ -112,15 +113,15 @@ static bool read_result(const json_t *block, json_t *messages, const char *where
     if (!text) return false;
     /* Templates have no place for a failure but the text. */
     if (failed) {
-        json_t *marked = join(NULL, "Error: ", text);
+        json_t *marked = messages_join(NULL, "Error: ", text);
         json_decref(text);
         text = marked;
     }
-    return append(messages, json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text),
-                  error);
+    return messages_append(
+        messages, json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text), error);
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool messages_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), length = strlen(end);
     return n >= length && strcmp(text + n - length, end) == 0;
@@ -138,9 +139,9 @@ static bool read_foreign_block(const json_t *block, const char *type, json_t *me
     char name[LENIENT_NAME_SIZE];
     size_t i = 0;
     if (strcmp(type, "compaction") == 0 && json_is_string(content))
-        return add_text(message, "content", content, error);
+        return messages_add_text(message, "content", content, error);
     while (left_out[i] && strcmp(left_out[i], type) != 0) i++;
-    if (!left_out[i] && !ends_with(type, "_tool_result"))
+    if (!left_out[i] && !messages_ends_with(type, "_tool_result"))
         return api_error_in(error, where,
                             "blocks of type \"%.60s\" are not supported in messages of this role", type);
     snprintf(name, sizeof name, "blocks of type %s", type);
@@ -148,26 +149,29 @@ static bool read_foreign_block(const json_t *block, const char *type, json_t *me
     return true;
 }
 
-static bool read_block(const json_t *block, bool assistant, json_t *message, json_t *messages,
-                       const char *where, struct api_error *error)
+static bool messages_read_block(const json_t *block, bool assistant, json_t *message, json_t *messages,
+                                const char *where, struct api_error *error)
 {
     static const char *const thinking_keys[] = {"type", "thinking", "signature", NULL};
     const char *type = json_string_value(json_object_get(block, "type"));
     const json_t *text = json_object_get(block, "text"), *thinking = json_object_get(block, "thinking");
     if (!type) return api_error_in(error, where, "\"%s\" should be an object with a \"type\"", where);
     if (strcmp(type, "text") == 0 && json_is_string(text))
-        return params_check_keys(block, where, text_keys, error) && add_text(message, "content", text, error);
+        return params_check_keys(block, where, text_keys, error) &&
+               messages_add_text(message, "content", text, error);
     if (strcmp(type, "thinking") == 0 && assistant && json_is_string(thinking))
         return params_check_keys(block, where, thinking_keys, error) &&
-               add_text(message, "reasoning_content", thinking, error);
+               messages_add_text(message, "reasoning_content", thinking, error);
     if (strcmp(type, "tool_use") == 0 && assistant) return read_use(block, message, where, error);
-    if (strcmp(type, "tool_result") == 0 && !assistant) return read_result(block, messages, where, error);
+    if (strcmp(type, "tool_result") == 0 && !assistant)
+        return messages_read_result(block, messages, where, error);
     if (error->lenient) return read_foreign_block(block, type, message, where, error);
     return api_error_in(error, where, "blocks of type \"%.60s\" are not supported in messages of this role",
                         type);
 }
 
-static bool read_message(const json_t *message, json_t *messages, const char *where, struct api_error *error)
+static bool messages_read_message(const json_t *message, json_t *messages, const char *where,
+                                  struct api_error *error)
 {
     static const char *const keys[] = {"role", "content", NULL};
     const char *role = json_string_value(json_object_get(message, "role"));
@@ -178,7 +182,7 @@ static bool read_message(const json_t *message, json_t *messages, const char *wh
         return api_error_in(error, where, "\"%s.role\" should be user or assistant", where);
     if (!params_check_keys(message, where, keys, error)) return false;
     if (json_is_string(content))
-        return append(messages, json_pack("{s:s, s:O}", "role", role, "content", content), error);
+        return messages_append(messages, json_pack("{s:s, s:O}", "role", role, "content", content), error);
     if (json_array_size(content) == 0)
         return api_error_in(error, where,
                             "\"%s.content\" should be a text or an array of blocks, at least one", where);
@@ -189,7 +193,7 @@ static bool read_message(const json_t *message, json_t *messages, const char *wh
     {
         char param[160];
         snprintf(param, sizeof param, "%.100s.content[%zu]", where, i);
-        good = good && read_block(block, assistant, read, messages, param, error);
+        good = good && messages_read_block(block, assistant, read, messages, param, error);
     }
     bool empty = !json_object_get(read, "content") && !json_object_get(read, "tool_calls") &&
                  !json_object_get(read, "reasoning_content");
@@ -197,7 +201,7 @@ static bool read_message(const json_t *message, json_t *messages, const char *wh
         json_decref(read);
         return good;
     }
-    return append(messages, read, error);
+    return messages_append(messages, read, error);
 }
 
 /* ---- The tools ---- */
@@ -319,7 +323,7 @@ static bool messages_tools(struct params *params, const json_t *tools, struct ap
 
 /* ---- Fields ---- */
 
-static bool read_max(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool messages_read_max(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     char message[256];
     return (json_integer_value(value) > 0 &&
@@ -337,7 +341,8 @@ static bool read_stops(struct params *params, const char *name, json_t *value, s
 
 /* A budget is a target that the model may miss, so it decides nothing but that there is one. "adaptive"
  * leaves it to the model. */
-static bool read_thinking(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool messages_read_thinking(struct params *params, const char *name, json_t *value,
+                                   struct api_error *error)
 {
     static const char *const keys[] = {"type", "budget_tokens", "display", NULL};
     const char *type = json_string_value(json_object_get(value, "type"));
@@ -389,7 +394,8 @@ static bool refuse_thread(struct params *params, const char *name, json_t *value
 }
 
 /* {"format": {"type": "json_schema", "schema": …}, "effort": "high"} */
-static bool read_output(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool messages_read_output(struct params *params, const char *name, json_t *value,
+                                 struct api_error *error)
 {
     static const char *const keys[] = {"format", "effort", NULL};
     json_t *format = json_object_get(value, "format"), *effort = json_object_get(value, "effort");
@@ -405,13 +411,14 @@ static bool read_output(struct params *params, const char *name, json_t *value, 
     return read_output_format(params, "output_config.format", format, error);
 }
 
-static bool read_metadata(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool messages_read_metadata(struct params *params, const char *name, json_t *value,
+                                   struct api_error *error)
 {
     (void)params;
     return json_is_object(value) || api_error_in(error, name, "\"%s\" should be an object", name);
 }
 
-static bool not_here(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool messages_not_here(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     (void)params, (void)value;
     return api_error_unknown(error, name);
@@ -419,26 +426,26 @@ static bool not_here(struct params *params, const char *name, json_t *value, str
 
 static const struct params_field fields[] = {
     {"model", params_read_nothing},
-    {"metadata", read_metadata},
+    {"metadata", messages_read_metadata},
     {"service_tier", params_read_service_tier},
     {"stream", params_read_stream},
     {"messages", params_read_nothing}, /* see messages_read */
     {"system", params_read_nothing},
     {"tools", params_read_nothing},
     {"tool_choice", params_read_nothing},
-    {"max_tokens", read_max},
+    {"max_tokens", messages_read_max},
     {"stop_sequences", read_stops},
-    {"thinking", read_thinking},
-    {"output_config", read_output},
+    {"thinking", messages_read_thinking},
+    {"output_config", messages_read_output},
     {"output_format", read_old_format},
     {"thread", refuse_thread},
     {"chat_template_kwargs", params_read_template_variables},
-    {"stop", not_here},
-    {"response_format", not_here},
+    {"stop", messages_not_here},
+    {"response_format", messages_not_here},
     {NULL, NULL},
 };
 
-static bool read_choice(struct params *params, const json_t *choice, struct api_error *error)
+static bool messages_read_choice(struct params *params, const json_t *choice, struct api_error *error)
 {
     static const char *const keys[] = {"type", "name", "disable_parallel_tool_use", NULL};
     static const struct {
@@ -466,7 +473,8 @@ static bool read_choice(struct params *params, const json_t *choice, struct api_
     return true;
 }
 
-static bool read_messages(struct params *params, const json_t *body, json_t *made, struct api_error *error)
+static bool messages_read_messages(struct params *params, const json_t *body, json_t *made,
+                                   struct api_error *error)
 {
     json_t *messages = json_array(), *system = json_object_get(body, "system"),
            *given = json_object_get(body, "messages"), *message;
@@ -475,15 +483,16 @@ static bool read_messages(struct params *params, const json_t *body, json_t *mad
     if (json_array_size(given) == 0)
         return api_error_in(error, "messages", "\"messages\" should be an array of messages, at least one");
     if (system && !json_is_null(system)) {
-        json_t *text = text_of(system, "system", error);
-        if (!text || !append(messages, json_pack("{s:s, s:o}", "role", "system", "content", text), error))
+        json_t *text = messages_text_of(system, "system", error);
+        if (!text ||
+            !messages_append(messages, json_pack("{s:s, s:o}", "role", "system", "content", text), error))
             return false;
     }
     json_array_foreach(given, i, message)
     {
         char where[64];
         snprintf(where, sizeof where, "messages[%zu]", i);
-        if (!read_message(message, messages, where, error)) return false;
+        if (!messages_read_message(message, messages, where, error)) return false;
     }
     if (!params_read_messages(params, "messages", messages, error)) return false;
     const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
@@ -498,6 +507,6 @@ bool messages_read(struct params *params, json_t *body, json_t **made, struct ap
     if (!*made) return api_error_memory(error);
     if (!params_read(params, body, fields, error)) return false;
     if (tools && !json_is_null(tools) && !messages_tools(params, tools, error)) return false;
-    if (choice && !json_is_null(choice) && !read_choice(params, choice, error)) return false;
-    return read_messages(params, body, *made, error);
+    if (choice && !json_is_null(choice) && !messages_read_choice(params, choice, error)) return false;
+    return messages_read_messages(params, body, *made, error);
 }

@@ -34,7 +34,7 @@ static json_t *stop_text(const struct choice *choice)
 }
 
 /* What was found in the cache counts apart. */
-static json_t *usage_json(const struct generation *g, bool whole)
+static json_t *messages_usage_json(const struct generation *g, bool whole)
 {
     struct generation_usage usage = generation_usage(g);
     return json_pack("{s:o, s:i, s:o, s:o}", "input_tokens", json_count(usage.n_prompt - usage.n_reused),
@@ -42,18 +42,18 @@ static json_t *usage_json(const struct generation *g, bool whole)
                      "output_tokens", json_count(whole ? usage.n_generated : 0));
 }
 
-static json_t *message_json(const struct generation *g, json_t *content, bool whole)
+static json_t *messages_message_json(const struct generation *g, json_t *content, bool whole)
 {
     const struct choice *choice = &g->choices[0];
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o}", "id", g->id, "type", "message", "role",
                      "assistant", "model", g->model, "content", content, "stop_reason",
                      whole ? stop_reason(choice) : NULL, "stop_sequence",
-                     whole ? stop_text(choice) : json_null(), "usage", usage_json(g, whole));
+                     whole ? stop_text(choice) : json_null(), "usage", messages_usage_json(g, whole));
 }
 
 /* ---- Events ---- */
 
-static void send(struct generation *g, const char *type, json_t *data)
+static void messages_send(struct generation *g, const char *type, json_t *data)
 {
     if (!g->params.stream) {
         json_decref(data);
@@ -65,7 +65,7 @@ static void send(struct generation *g, const char *type, json_t *data)
     sse_send(g->group.exchange, type, event);
 }
 
-static json_int_t index_of(const struct answer *answer)
+static json_int_t messages_index_of(const struct answer *answer)
 {
     return (json_int_t)json_array_size(answer->blocks);
 }
@@ -82,19 +82,20 @@ static void close_block(struct generation *g)
 {
     struct answer *answer = g->state;
     if (!answer->part) return;
-    send(g, "content_block_stop", json_pack("{s:I}", "index", index_of(answer)));
+    messages_send(g, "content_block_stop", json_pack("{s:I}", "index", messages_index_of(answer)));
     json_array_append_new(answer->blocks, block_json(answer, true));
     answer->part = 0;
     answer->text.size = 0;
 }
 
-static void begin(struct generation *g)
+static void messages_begin(struct generation *g)
 {
-    send(g, "message_start", json_pack("{s:o}", "message", message_json(g, json_array(), false)));
-    send(g, "ping", json_object());
+    messages_send(g, "message_start",
+                  json_pack("{s:o}", "message", messages_message_json(g, json_array(), false)));
+    messages_send(g, "ping", json_object());
 }
 
-static void take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
+static void messages_take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
@@ -104,15 +105,16 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
     if (answer->part && answer->part != part) close_block(g);
     if (!answer->part) {
         answer->part = part;
-        send(g, "content_block_start",
-             json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", block_json(answer, false)));
+        messages_send(g, "content_block_start",
+                      json_pack("{s:I, s:o}", "index", messages_index_of(answer), "content_block",
+                                block_json(answer, false)));
     }
     if (text->length == 0) return;
     if (text_add(&answer->text, text)) json_memory_lose();
-    send(g, "content_block_delta",
-         json_pack("{s:I, s:{s:s, s:o}}", "index", index_of(answer), "delta", "type",
-                   reasoning ? "thinking_delta" : "text_delta", reasoning ? "thinking" : "text",
-                   json_text(text->data, text->length)));
+    messages_send(g, "content_block_delta",
+                  json_pack("{s:I, s:{s:s, s:o}}", "index", messages_index_of(answer), "delta", "type",
+                            reasoning ? "thinking_delta" : "text_delta", reasoning ? "thinking" : "text",
+                            json_text(text->data, text->length)));
 }
 
 /* Arguments that were cut are no object: then the input is empty. */
@@ -124,47 +126,49 @@ static json_t *call_block(const json_t *call, bool whole)
                      json_object_get(call, "name"), "input", input ? input : json_object());
 }
 
-static void take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
+static void messages_take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
 {
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
     const json_t *call = json_array_get(choice->calls, number);
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
         close_block(g);
-        send(g, "content_block_start",
-             json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", call_block(call, false)));
+        messages_send(g, "content_block_start",
+                      json_pack("{s:I, s:o}", "index", messages_index_of(answer), "content_block",
+                                call_block(call, false)));
     }
     if (piece->text.length > 0)
-        send(g, "content_block_delta",
-             json_pack("{s:I, s:{s:s, s:o}}", "index", index_of(answer), "delta", "type", "input_json_delta",
-                       "partial_json", json_text(piece->text.data, piece->text.length)));
+        messages_send(g, "content_block_delta",
+                      json_pack("{s:I, s:{s:s, s:o}}", "index", messages_index_of(answer), "delta", "type",
+                                "input_json_delta", "partial_json",
+                                json_text(piece->text.data, piece->text.length)));
     if (!(piece->flags & ENGINE_REPLY_CALL_ENDS)) return;
-    send(g, "content_block_stop", json_pack("{s:I}", "index", index_of(answer)));
+    messages_send(g, "content_block_stop", json_pack("{s:I}", "index", messages_index_of(answer)));
     json_array_append_new(answer->blocks, call_block(call, true));
 }
 
-static json_t *end(struct generation *g)
+static json_t *messages_end(struct generation *g)
 {
     const struct choice *choice = &g->choices[0];
     struct answer *answer = g->state;
     close_block(g);
-    if (!g->params.stream) return message_json(g, json_incref(answer->blocks), true);
-    send(g, "message_delta",
-         json_pack("{s:{s:s, s:o}, s:o}", "delta", "stop_reason", stop_reason(choice), "stop_sequence",
-                   stop_text(choice), "usage", usage_json(g, true)));
-    send(g, "message_stop", json_object());
+    if (!g->params.stream) return messages_message_json(g, json_incref(answer->blocks), true);
+    messages_send(g, "message_delta",
+                  json_pack("{s:{s:s, s:o}, s:o}", "delta", "stop_reason", stop_reason(choice),
+                            "stop_sequence", stop_text(choice), "usage", messages_usage_json(g, true)));
+    messages_send(g, "message_stop", json_object());
     return NULL;
 }
 
-static void failed(struct generation *g, const struct api_error *error)
+static void messages_failed(struct generation *g, const struct api_error *error)
 {
-    send(g, "error",
-         json_pack("{s:{s:s, s:o}}", "error", "type",
-                   error->status < 500 ? "invalid_request_error" : "api_error", "message",
-                   json_line(error->message)));
+    messages_send(g, "error",
+                  json_pack("{s:{s:s, s:o}}", "error", "type",
+                            error->status < 500 ? "invalid_request_error" : "api_error", "message",
+                            json_line(error->message)));
 }
 
-static void free_answer(struct generation *g)
+static void messages_free_answer(struct generation *g)
 {
     struct answer *answer = g->state;
     if (!answer) return;
@@ -175,17 +179,17 @@ static void free_answer(struct generation *g)
 }
 
 static const struct format format = {
-    .begin = begin,
-    .text = take_text,
-    .call = take_call,
-    .end = end,
-    .failed = failed,
-    .free_generation = free_answer,
+    .begin = messages_begin,
+    .text = messages_take_text,
+    .call = messages_take_call,
+    .end = messages_end,
+    .failed = messages_failed,
+    .free_generation = messages_free_answer,
     .follows = true,
 };
 
 /* NULL: out of memory, and the exchange has been answered. */
-static struct generation *create(struct exchange *exchange, struct api_error *error)
+static struct generation *messages_create(struct exchange *exchange, struct api_error *error)
 {
     struct generation *g = generation_create(exchange, &format, "msg_");
     if (!g) return NULL;
@@ -202,7 +206,7 @@ void api_messages(struct exchange *exchange)
 {
     struct api_error error = api_error_none(exchange);
     const json_t *most = json_object_get(exchange_json(exchange), "max_tokens");
-    struct generation *g = create(exchange, &error);
+    struct generation *g = messages_create(exchange, &error);
     if (!g) return;
     if (!most || json_is_null(most)) api_error_in(&error, "max_tokens", "\"max_tokens\" is missing");
     generation_start(g, &error);
@@ -211,7 +215,7 @@ void api_messages(struct exchange *exchange)
 void api_count_tokens(struct exchange *exchange)
 {
     struct api_error error = api_error_none(exchange);
-    struct generation *g = create(exchange, &error);
+    struct generation *g = messages_create(exchange, &error);
     if (!g) return;
     if (!error.status) conversation_prompt(g, &error);
     json_t *answer = json_pack("{s:o}", "input_tokens", json_count(g->tokens.count));

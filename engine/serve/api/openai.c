@@ -40,7 +40,7 @@ json_t *openai_usage(const struct generation *generation)
                      json_count(usage.n_reasoning));
 }
 
-static json_t *quotient(double a, double b)
+static json_t *json_quotient(double a, double b)
 {
     return json_real(b > 0 ? a / b : 0);
 }
@@ -51,10 +51,11 @@ json_t *openai_timings(const struct choice *choice)
     double read_ms = choice->prompt_seconds * 1000, written_ms = choice->text_seconds * 1000;
     return json_pack("{s:o, s:o, s:f, s:o, s:o, s:o, s:f, s:o, s:o}", "cache_n", json_count(choice->n_reused),
                      "prompt_n", json_count(n_read), "prompt_ms", read_ms, "prompt_per_token_ms",
-                     quotient(read_ms, n_read), "prompt_per_second", quotient(n_read, choice->prompt_seconds),
-                     "predicted_n", json_count(choice->n_generated), "predicted_ms", written_ms,
-                     "predicted_per_token_ms", quotient(written_ms, choice->n_generated),
-                     "predicted_per_second", quotient(choice->n_generated, choice->text_seconds));
+                     json_quotient(read_ms, n_read), "prompt_per_second",
+                     json_quotient(n_read, choice->prompt_seconds), "predicted_n",
+                     json_count(choice->n_generated), "predicted_ms", written_ms, "predicted_per_token_ms",
+                     json_quotient(written_ms, choice->n_generated), "predicted_per_second",
+                     json_quotient(choice->n_generated, choice->text_seconds));
 }
 
 json_t *openai_logarithm(float logprob)
@@ -70,7 +71,7 @@ json_t *openai_number(float value)
     return json ? json : json_real((double)value);
 }
 
-static json_t *token_json(struct engine_model *model, int32_t token, float logprob)
+static json_t *openai_token_json(struct engine_model *model, int32_t token, float logprob)
 {
     struct engine_string text = {"", 0};
     engine_model_token_text(model, token, &text);
@@ -83,9 +84,9 @@ static json_t *token_json(struct engine_model *model, int32_t token, float logpr
 
 json_t *openai_logprob(struct engine_model *model, const struct engine_event *event, uint32_t n_top)
 {
-    json_t *json = token_json(model, event->token, event->logprob), *top = json_array();
+    json_t *json = openai_token_json(model, event->token, event->logprob), *top = json_array();
     for (uint32_t i = 0; i < event->n_top && i < n_top; i++)
-        json_array_append_new(top, token_json(model, event->top[i].token, event->top[i].logprob));
+        json_array_append_new(top, openai_token_json(model, event->top[i].token, event->top[i].logprob));
     if (json && json_object_set_new(json, "top_logprobs", top) == 0) return json;
     json_decref(json);
     return NULL;

@@ -23,7 +23,7 @@ struct rerank {
 /* ---- Reading ---- */
 
 /* A document is a text or {"text": …}; NULL: neither. */
-static const json_t *text_of(const json_t *document)
+static const json_t *rerank_text_of(const json_t *document)
 {
     const json_t *text = json_is_object(document) ? json_object_get(document, "text") : document;
     return json_is_string(text) ? text : NULL;
@@ -51,7 +51,7 @@ static bool read_documents(struct rerank *all, const json_t *query)
     if (!vectors_room(&all->vectors, count)) return false;
     for (size_t i = 0; i < count; i++) {
         struct vector_input *input = &all->vectors.inputs[i];
-        const json_t *document = json_array_get(all->documents, i), *text = text_of(document);
+        const json_t *document = json_array_get(all->documents, i), *text = rerank_text_of(document);
         static const char *const keys[] = {"text", NULL};
         char where[40];
         snprintf(where, sizeof where, "%s[%zu]", what, i);
@@ -90,7 +90,7 @@ static bool read_returns(struct rerank *all, const json_t *body)
                         "\"return_documents\" should be true or false");
 }
 
-static bool read_body(struct rerank *all, json_t *body)
+static bool rerank_read_body(struct rerank *all, json_t *body)
 {
     static const char *const known[] = {"model", "query",    "documents",
                                         "texts", "top_n",    "return_documents",
@@ -103,7 +103,7 @@ static bool read_body(struct rerank *all, json_t *body)
            read_documents(all, json_object_get(body, "query"));
 }
 
-static bool know_model(struct rerank *all)
+static bool rerank_know_model(struct rerank *all)
 {
     struct engine_model *model = all->vectors.served->model;
     struct engine_embedding_info info = {.struct_size = sizeof info};
@@ -123,12 +123,12 @@ static json_t *result_json(const struct rerank *all, const struct ranked *ranked
 {
     json_t *json = json_pack("{s:o, s:o}", "index", json_count(ranked->index), "relevance_score",
                              json_real((double)ranked->score));
-    const json_t *text = text_of(json_array_get(all->documents, ranked->index));
+    const json_t *text = rerank_text_of(json_array_get(all->documents, ranked->index));
     if (all->returns_documents) json_object_set_new(json, "document", json_pack("{s:O}", "text", text));
     return json;
 }
 
-static json_t *answer_of(const struct vectors *vectors)
+static json_t *rerank_answer(const struct vectors *vectors)
 {
     const struct rerank *all = (const struct rerank *)vectors;
     size_t count = vectors->n_inputs, n_tokens = 0;
@@ -153,7 +153,7 @@ void api_rerank(struct exchange *exchange)
     if (!all) return;
     all->vectors.pooling = ENGINE_POOLING_RANK;
     all->vectors.what = "documents";
-    all->vectors.answer = answer_of;
-    if (know_model(all)) read_body(all, exchange_json(exchange));
+    all->vectors.answer = rerank_answer;
+    if (rerank_know_model(all)) rerank_read_body(all, exchange_json(exchange));
     vectors_start(&all->vectors);
 }

@@ -9,7 +9,7 @@
 
 /* ---- Items ---- */
 
-static bool append(json_t *messages, json_t *message, struct api_error *error)
+static bool responses_append(json_t *messages, json_t *message, struct api_error *error)
 {
     return json_array_append_new(messages, message) == 0 || api_error_memory(error);
 }
@@ -23,10 +23,11 @@ static json_t *turn_of(json_t *messages, bool with_content, struct api_error *er
     bool content = json_is_string(json_object_get(last, "content"));
     if (role && strcmp(role, "assistant") == 0 && !(with_content && content)) return last;
     json_t *turn = json_pack("{s:s}", "role", "assistant");
-    return append(messages, turn, error) ? turn : NULL;
+    return responses_append(messages, turn, error) ? turn : NULL;
 }
 
-static bool read_message(const json_t *item, json_t *messages, const char *where, struct api_error *error)
+static bool responses_read_message(const json_t *item, json_t *messages, const char *where,
+                                   struct api_error *error)
 {
     static const char *const keys[] = {"type", "role", "content", "id", "status", "phase", NULL};
     static const char *const types[] = {"input_text", "output_text", "text", "refusal", NULL};
@@ -41,10 +42,10 @@ static bool read_message(const json_t *item, json_t *messages, const char *where
     json_t *text = params_text_of(json_object_get(item, "content"), param, types, error);
     if (!text) return false;
     if (strcmp(role, "assistant") != 0)
-        return append(messages, json_pack("{s:s, s:o}", "role", role, "content", text), error);
+        return responses_append(messages, json_pack("{s:s, s:o}", "role", role, "content", text), error);
     json_t *turn = turn_of(messages, true, error);
     if (turn && !json_object_get(turn, "tool_calls")) return json_object_set_new(turn, "content", text) == 0;
-    return append(messages, json_pack("{s:s, s:o}", "role", role, "content", text), error);
+    return responses_append(messages, json_pack("{s:s, s:o}", "role", role, "content", text), error);
 }
 
 /* A call by the name by which the tool is offered; `arguments` is taken. */
@@ -62,8 +63,8 @@ static bool add_call(const struct params *params, const json_t *item, json_t *ar
     return json_array_append_new(calls, call) == 0 || api_error_memory(error);
 }
 
-static bool read_call(const struct params *params, const json_t *item, json_t *messages, const char *where,
-                      struct api_error *error)
+static bool responses_read_call(const struct params *params, const json_t *item, json_t *messages,
+                                const char *where, struct api_error *error)
 {
     static const char *const keys[] = {"type",   "call_id",          "name", "arguments", "id",
                                        "status", "parsed_arguments", NULL},
@@ -79,8 +80,8 @@ static bool read_call(const struct params *params, const json_t *item, json_t *m
 }
 
 /* A call of a tool whose input is a text. */
-static bool read_custom_call(const struct params *params, const json_t *item, json_t *messages,
-                             const char *where, struct api_error *error)
+static bool responses_read_custom_call(const struct params *params, const json_t *item, json_t *messages,
+                                       const char *where, struct api_error *error)
 {
     static const char *const keys[] = {"type",   "call_id",   "name",   "input", "id",
                                        "status", "namespace", "caller", NULL};
@@ -92,7 +93,8 @@ static bool read_custom_call(const struct params *params, const json_t *item, js
     return add_call(params, item, params_custom_arguments(input), messages, error);
 }
 
-static bool read_output(const json_t *item, json_t *messages, const char *where, struct api_error *error)
+static bool responses_read_output(const json_t *item, json_t *messages, const char *where,
+                                  struct api_error *error)
 {
     static const char *const keys[] = {"type", "call_id", "output", "id", "status", NULL},
                              *const lenient_keys[] = {"type", "call_id",   "output", "id", "status",
@@ -105,11 +107,13 @@ static bool read_output(const json_t *item, json_t *messages, const char *where,
     if (!json_is_string(id)) return api_error_in(error, where, "a function_call_output needs a \"call_id\"");
     json_t *text = params_text_of(json_object_get(item, "output"), param, types, error);
     return text &&
-           append(messages, json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text),
-                  error);
+           responses_append(messages,
+                            json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text),
+                            error);
 }
 
-static bool read_reasoning(const json_t *item, json_t *messages, const char *where, struct api_error *error)
+static bool responses_read_reasoning(const json_t *item, json_t *messages, const char *where,
+                                     struct api_error *error)
 {
     static const char *const keys[] = {"type", "id", "summary", "content", "status", NULL},
                              *const lenient_keys[] = {
@@ -124,13 +128,13 @@ static bool read_reasoning(const json_t *item, json_t *messages, const char *whe
         return true;
     json_t *text = params_text_of(content, param, types, error);
     json_t *turn = text ? json_pack("{s:s, s:o}", "role", "assistant", "reasoning_content", text) : NULL;
-    return text && append(messages, turn, error);
+    return text && responses_append(messages, turn, error);
 }
 
 /* What tools that are left out here have done for another server's answers, and what only says something
  * about the conversation. It is not shown to the model: most results are in the answers' texts, or
  * encrypted. */
-static bool is_left_out(const char *type)
+static bool responses_is_left_out(const char *type)
 {
     static const char *const types[] = {
         "web_search_call",
@@ -166,42 +170,44 @@ static bool read_foreign_item(const struct params *params, const json_t *item, c
                               json_t *messages, const char *where, struct api_error *error)
 {
     char name[LENIENT_NAME_SIZE];
-    if (strcmp(type, "custom_tool_call") == 0) return read_custom_call(params, item, messages, where, error);
-    if (strcmp(type, "custom_tool_call_output") == 0) return read_output(item, messages, where, error);
-    if (!is_left_out(type))
+    if (strcmp(type, "custom_tool_call") == 0)
+        return responses_read_custom_call(params, item, messages, where, error);
+    if (strcmp(type, "custom_tool_call_output") == 0)
+        return responses_read_output(item, messages, where, error);
+    if (!responses_is_left_out(type))
         return api_error_in(error, where, "items of type \"%.60s\" are not supported", type);
     snprintf(name, sizeof name, "items of type %s", type);
     lenient_say(error->lenient, name, "items of type %.60s are left out of prompts", type);
     return true;
 }
 
-static bool read_item(const struct params *params, const json_t *item, json_t *messages, const char *where,
-                      struct api_error *error)
+static bool responses_read_item(const struct params *params, const json_t *item, json_t *messages,
+                                const char *where, struct api_error *error)
 {
     const char *type = json_string_value(json_object_get(item, "type"));
     if (!json_is_object(item)) return api_error_in(error, where, "\"%s\" should be an object", where);
-    if (!type || strcmp(type, "message") == 0) return read_message(item, messages, where, error);
-    if (strcmp(type, "function_call") == 0) return read_call(params, item, messages, where, error);
-    if (strcmp(type, "function_call_output") == 0) return read_output(item, messages, where, error);
-    if (strcmp(type, "reasoning") == 0) return read_reasoning(item, messages, where, error);
+    if (!type || strcmp(type, "message") == 0) return responses_read_message(item, messages, where, error);
+    if (strcmp(type, "function_call") == 0) return responses_read_call(params, item, messages, where, error);
+    if (strcmp(type, "function_call_output") == 0) return responses_read_output(item, messages, where, error);
+    if (strcmp(type, "reasoning") == 0) return responses_read_reasoning(item, messages, where, error);
     if (error->lenient) return read_foreign_item(params, item, type, messages, where, error);
     return api_error_in(error, where, "items of type \"%.60s\" are not supported", type);
 }
 
-static bool read_input(const struct params *params, const json_t *input, json_t *messages,
-                       struct api_error *error)
+static bool responses_read_input(const struct params *params, const json_t *input, json_t *messages,
+                                 struct api_error *error)
 {
     size_t i;
     json_t *item;
     if (json_is_string(input))
-        return append(messages, json_pack("{s:s, s:O}", "role", "user", "content", input), error);
+        return responses_append(messages, json_pack("{s:s, s:O}", "role", "user", "content", input), error);
     if (json_array_size(input) == 0)
         return api_error_in(error, "input", "\"input\" should be a text or an array of items, at least one");
     json_array_foreach(input, i, item)
     {
         char where[64];
         snprintf(where, sizeof where, "input[%zu]", i);
-        if (!read_item(params, item, messages, where, error)) return false;
+        if (!responses_read_item(params, item, messages, where, error)) return false;
     }
     return true;
 }
@@ -294,7 +300,7 @@ static bool offer_one(struct offers *all, const json_t *tool, const char *space,
     return good;
 }
 
-static bool offer(struct offers *all, const json_t *tools, const char *space, const char *param)
+static bool responses_offer(struct offers *all, const json_t *tools, const char *space, const char *param)
 {
     size_t i;
     json_t *tool;
@@ -319,7 +325,7 @@ static bool offer(struct offers *all, const json_t *tools, const char *space, co
             static const char *const keys[] = {"type", "name", "description", "tools", NULL};
             good = params_check_keys(tool, where, keys, all->error);
             snprintf(where, sizeof where, "%.70s[%zu].tools", param, i);
-            good = good && offer(all, json_object_get(tool, "tools"), name, where);
+            good = good && responses_offer(all, json_object_get(tool, "tools"), name, where);
         }
         if (!good) return false;
     }
@@ -346,12 +352,12 @@ static bool responses_tools(struct params *params, const json_t *tools, const js
         good = api_error_in(error, "tools", "\"tools\" should be an array");
     count_names(&all, tools);
     if (error->lenient) json_array_foreach(input, i, item) count_names(&all, tools_of(item));
-    good = good && offer(&all, tools, NULL, "tools");
+    good = good && responses_offer(&all, tools, NULL, "tools");
     if (error->lenient) json_array_foreach(input, i, item)
         {
             char where[64];
             snprintf(where, sizeof where, "input[%zu].tools", i);
-            good = good && offer(&all, tools_of(item), NULL, where);
+            good = good && responses_offer(&all, tools_of(item), NULL, where);
         }
     json_decref(all.counts);
     return good;
@@ -359,7 +365,8 @@ static bool responses_tools(struct params *params, const json_t *tools, const js
 
 /* ---- Fields ---- */
 
-static bool read_max(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool responses_read_max(struct params *params, const char *name, json_t *value,
+                               struct api_error *error)
 {
     char message[256];
     return text_option_read(&params->options, "max_tokens", value, message) == TEXT_OPTION_READ ||
@@ -367,7 +374,8 @@ static bool read_max(struct params *params, const char *name, json_t *value, str
 }
 
 /* {"format": {"type": "json_schema", "name": …, "schema": …, "strict": …}, "verbosity": "medium"} */
-static bool read_text(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool responses_read_text(struct params *params, const char *name, json_t *value,
+                                struct api_error *error)
 {
     static const char *const keys[] = {"format", "verbosity", NULL};
     static const char *const format_keys[] = {"type", "name", "schema", "strict", "description", NULL};
@@ -446,14 +454,15 @@ static bool read_stream_options(struct params *params, const char *name, json_t 
 }
 
 /* Chat's names for what this API calls otherwise. */
-static bool not_here(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool responses_not_here(struct params *params, const char *name, json_t *value,
+                               struct api_error *error)
 {
     (void)params, (void)value;
     return api_error_unknown(error, name);
 }
 
 /* What decides what the model reads, or how the client gets the answer. */
-static bool refuse(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool responses_refuse(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     (void)params, (void)value;
     return api_error_with_code(error, "unknown_parameter", name, "\"%s\" is not supported here", name);
@@ -474,9 +483,9 @@ static const struct params_field fields[] = {
     {"prompt_cache_retention", params_read_any_text},
     {"store", params_read_only_false},
     {"background", read_background},
-    {"previous_response_id", refuse},
-    {"conversation", refuse},
-    {"prompt", refuse},
+    {"previous_response_id", responses_refuse},
+    {"conversation", responses_refuse},
+    {"prompt", responses_refuse},
     {"service_tier", params_read_service_tier},
     {"stream", params_read_stream},
     {"stream_options", read_stream_options},
@@ -485,19 +494,20 @@ static const struct params_field fields[] = {
     {"tools", params_read_nothing},
     {"tool_choice", params_read_nothing},
     {"parallel_tool_calls", params_read_parallel},
-    {"max_output_tokens", read_max},
-    {"text", read_text},
+    {"max_output_tokens", responses_read_max},
+    {"text", responses_read_text},
     {"reasoning", read_reasoning_field},
     {"truncation", read_truncation},
     {"include", read_include},
     {"top_logprobs", params_read_top},
     {"chat_template_kwargs", params_read_template_variables},
-    {"max_tokens", not_here},
-    {"response_format", not_here},
+    {"max_tokens", responses_not_here},
+    {"response_format", responses_not_here},
     {NULL, NULL},
 };
 
-static bool read_choice(struct params *params, json_t *choice, json_t *made, struct api_error *error)
+static bool responses_read_choice(struct params *params, json_t *choice, json_t *made,
+                                  struct api_error *error)
 {
     static const char *const keys[] = {"type", "name", "namespace", "mode", "tools", NULL};
     json_t *name = json_object_get(choice, "name"), *type = json_object_get(choice, "type");
@@ -522,7 +532,8 @@ static bool read_choice(struct params *params, json_t *choice, json_t *made, str
            params_read_tool_choice(params, "tool_choice", named, error);
 }
 
-static bool read_messages(struct params *params, const json_t *body, json_t *made, struct api_error *error)
+static bool responses_read_messages(struct params *params, const json_t *body, json_t *made,
+                                    struct api_error *error)
 {
     json_t *messages = json_array(), *instructions = json_object_get(body, "instructions"),
            *input = json_object_get(body, "input");
@@ -531,10 +542,11 @@ static bool read_messages(struct params *params, const json_t *body, json_t *mad
     if (instructions && !json_is_null(instructions)) {
         if (!json_is_string(instructions))
             return api_error_in(error, "instructions", "\"instructions\" should be a text");
-        if (!append(messages, json_pack("{s:s, s:O}", "role", "system", "content", instructions), error))
+        if (!responses_append(messages, json_pack("{s:s, s:O}", "role", "system", "content", instructions),
+                              error))
             return false;
     }
-    return read_input(params, input, messages, error) &&
+    return responses_read_input(params, input, messages, error) &&
            params_read_messages(params, "input", messages, error);
 }
 
@@ -548,6 +560,6 @@ bool responses_read(struct params *params, json_t *body, json_t **made, struct a
         return api_error_in(error, "top_logprobs",
                             "\"top_logprobs\" goes with message.output_text.logprobs in \"include\"");
     if (!responses_tools(params, tools, json_object_get(body, "input"), error)) return false;
-    if (choice && !json_is_null(choice) && !read_choice(params, choice, *made, error)) return false;
-    return read_messages(params, body, *made, error);
+    if (choice && !json_is_null(choice) && !responses_read_choice(params, choice, *made, error)) return false;
+    return responses_read_messages(params, body, *made, error);
 }

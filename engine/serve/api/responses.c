@@ -30,7 +30,7 @@ static json_t *echo_of(const struct generation *g, const char *key, json_t *othe
     return json_incref(value);
 }
 
-static json_t *usage_json(const struct generation *g)
+static json_t *responses_usage_json(const struct generation *g)
 {
     struct generation_usage usage = generation_usage(g);
     return json_pack("{s:o, s:{s:o}, s:o, s:{s:o}, s:o}", "input_tokens", json_count(usage.n_prompt),
@@ -40,7 +40,7 @@ static json_t *usage_json(const struct generation *g)
                      json_count(usage.n_prompt + usage.n_generated));
 }
 
-static json_t *response(const struct generation *g, const char *status, json_t *body)
+static json_t *response_json(const struct generation *g, const char *status, json_t *body)
 {
     const struct answer *answer = g->state;
     bool done = strcmp(status, "in_progress") != 0;
@@ -60,7 +60,7 @@ static json_t *response(const struct generation *g, const char *status, json_t *
         echo_of(g, "text", json_pack("{s:{s:s}}", "format", "type", "text")), "tool_choice",
         echo_of(g, "tool_choice", json_string("auto")), "tools", echo_of(g, "tools", json_array()), "top_p",
         openai_number(g->params.options.sampler.top_p), "truncation", "disabled", "usage",
-        done ? usage_json(g) : json_null(), "user", echo_of(g, "user", json_null()), "metadata",
+        done ? responses_usage_json(g) : json_null(), "user", echo_of(g, "user", json_null()), "metadata",
         echo_of(g, "metadata", json_object()));
     return json;
 }
@@ -68,7 +68,7 @@ static json_t *response(const struct generation *g, const char *status, json_t *
 /* ---- Events ---- */
 
 /* Sends an event, if it is a stream; `data`, an object without the type, is taken. */
-static void send(struct generation *g, const char *type, json_t *data)
+static void responses_send(struct generation *g, const char *type, json_t *data)
 {
     struct answer *answer = g->state;
     if (!g->params.stream) {
@@ -81,7 +81,7 @@ static void send(struct generation *g, const char *type, json_t *data)
     sse_send(g->group.exchange, type, event);
 }
 
-static json_int_t index_of(const struct answer *answer)
+static json_int_t responses_index_of(const struct answer *answer)
 {
     return (json_int_t)json_array_size(answer->output);
 }
@@ -95,7 +95,7 @@ static json_t *new_logprobs(struct answer *answer)
 }
 
 /* The one part of the open item. */
-static json_t *part_json(const struct answer *answer, bool whole)
+static json_t *responses_part_json(const struct answer *answer, bool whole)
 {
     json_t *text = whole ? json_buffer(&answer->text) : json_string("");
     if (answer->part == ENGINE_REPLY_REASONING)
@@ -113,13 +113,13 @@ static json_t *item_json(const struct answer *answer, const char *status, json_t
                      "role", "assistant", "content", content);
 }
 
-static json_t *place(const struct answer *answer)
+static json_t *place_json(const struct answer *answer)
 {
-    return json_pack("{s:s, s:I, s:i}", "item_id", answer->item, "output_index", index_of(answer),
+    return json_pack("{s:s, s:I, s:i}", "item_id", answer->item, "output_index", responses_index_of(answer),
                      "content_index", 0);
 }
 
-static json_t *with(json_t *object, const char *key, json_t *value)
+static json_t *json_with(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
     return object;
@@ -130,10 +130,11 @@ static void open_item(struct generation *g, uint32_t part)
     struct answer *answer = g->state;
     answer->part = part;
     random_id(answer->item, sizeof answer->item, part == ENGINE_REPLY_REASONING ? "rs_" : "msg_", 24);
-    send(g, "response.output_item.added",
-         json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
-                   item_json(answer, "in_progress", json_array())));
-    send(g, "response.content_part.added", with(place(answer), "part", part_json(answer, false)));
+    responses_send(g, "response.output_item.added",
+                   json_pack("{s:I, s:o}", "output_index", responses_index_of(answer), "item",
+                             item_json(answer, "in_progress", json_array())));
+    responses_send(g, "response.content_part.added",
+                   json_with(place_json(answer), "part", responses_part_json(answer, false)));
 }
 
 static void close_item(struct generation *g, const char *status)
@@ -141,13 +142,15 @@ static void close_item(struct generation *g, const char *status)
     struct answer *answer = g->state;
     if (!answer->part) return;
     bool reasoning = answer->part == ENGINE_REPLY_REASONING;
-    json_t *done = with(place(answer), "text", json_buffer(&answer->text));
-    if (!reasoning) with(done, "logprobs", answer->logprobs ? json_incref(answer->logprobs) : json_array());
-    send(g, reasoning ? "response.reasoning_text.done" : "response.output_text.done", done);
-    send(g, "response.content_part.done", with(place(answer), "part", part_json(answer, true)));
-    json_t *item = item_json(answer, status, json_pack("[o]", part_json(answer, true)));
-    send(g, "response.output_item.done",
-         json_pack("{s:I, s:O}", "output_index", index_of(answer), "item", item));
+    json_t *done = json_with(place_json(answer), "text", json_buffer(&answer->text));
+    if (!reasoning)
+        json_with(done, "logprobs", answer->logprobs ? json_incref(answer->logprobs) : json_array());
+    responses_send(g, reasoning ? "response.reasoning_text.done" : "response.output_text.done", done);
+    responses_send(g, "response.content_part.done",
+                   json_with(place_json(answer), "part", responses_part_json(answer, true)));
+    json_t *item = item_json(answer, status, json_pack("[o]", responses_part_json(answer, true)));
+    responses_send(g, "response.output_item.done",
+                   json_pack("{s:I, s:O}", "output_index", responses_index_of(answer), "item", item));
     json_array_append_new(answer->output, item);
     answer->part = 0;
     answer->text.size = 0;
@@ -158,13 +161,15 @@ static void close_item(struct generation *g, const char *status)
 
 /* ---- The format ---- */
 
-static void begin(struct generation *g)
+static void responses_begin(struct generation *g)
 {
-    send(g, "response.created", json_pack("{s:o}", "response", response(g, "in_progress", NULL)));
-    send(g, "response.in_progress", json_pack("{s:o}", "response", response(g, "in_progress", NULL)));
+    responses_send(g, "response.created",
+                   json_pack("{s:o}", "response", response_json(g, "in_progress", NULL)));
+    responses_send(g, "response.in_progress",
+                   json_pack("{s:o}", "response", response_json(g, "in_progress", NULL)));
 }
 
-static void take_token(struct choice *choice, const struct engine_event *event)
+static void responses_take_token(struct choice *choice, const struct engine_event *event)
 {
     const struct generation *g = choice->generation;
     struct answer *answer = g->state;
@@ -173,17 +178,18 @@ static void take_token(struct choice *choice, const struct engine_event *event)
     json_array_append_new(answer->logprobs, openai_logprob(g->served->model, event, g->params.n_top));
 }
 
-static void take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
+static void responses_take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
     if (answer->part && answer->part != part) close_item(g, "completed");
     if (!answer->part) open_item(g, part);
     if (text_add(&answer->text, text)) json_memory_lose();
-    json_t *delta = with(place(answer), "delta", json_text(text->data, text->length));
-    if (part == ENGINE_REPLY_CONTENT) with(delta, "logprobs", new_logprobs(answer));
-    send(g, part == ENGINE_REPLY_REASONING ? "response.reasoning_text.delta" : "response.output_text.delta",
-         delta);
+    json_t *delta = json_with(place_json(answer), "delta", json_text(text->data, text->length));
+    if (part == ENGINE_REPLY_CONTENT) json_with(delta, "logprobs", new_logprobs(answer));
+    responses_send(
+        g, part == ENGINE_REPLY_REASONING ? "response.reasoning_text.delta" : "response.output_text.delta",
+        delta);
 }
 
 /* As the client knows the tool: by its own name, in its namespace, with a text as its input. */
@@ -210,15 +216,15 @@ static void send_input(struct generation *g, const json_t *item)
     const struct answer *answer = g->state;
     json_t *input = json_object_get(item, "input");
     if (json_string_length(input) > 0)
-        send(g, "response.custom_tool_call_input.delta",
-             json_pack("{s:s, s:I, s:O}", "item_id", answer->item, "output_index", index_of(answer), "delta",
-                       input));
-    send(g, "response.custom_tool_call_input.done",
-         json_pack("{s:s, s:I, s:O}", "item_id", answer->item, "output_index", index_of(answer), "input",
-                   input));
+        responses_send(g, "response.custom_tool_call_input.delta",
+                       json_pack("{s:s, s:I, s:O}", "item_id", answer->item, "output_index",
+                                 responses_index_of(answer), "delta", input));
+    responses_send(g, "response.custom_tool_call_input.done",
+                   json_pack("{s:s, s:I, s:O}", "item_id", answer->item, "output_index",
+                             responses_index_of(answer), "input", input));
 }
 
-static void take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
+static void responses_take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
 {
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
@@ -228,29 +234,30 @@ static void take_call(struct choice *choice, size_t number, const struct engine_
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
         close_item(g, "completed");
         random_id(answer->item, sizeof answer->item, custom ? "ctc_" : "fc_", 24);
-        send(g, "response.output_item.added",
-             json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
-                       call_item(g, "in_progress", call, false)));
+        responses_send(g, "response.output_item.added",
+                       json_pack("{s:I, s:o}", "output_index", responses_index_of(answer), "item",
+                                 call_item(g, "in_progress", call, false)));
     }
     if (piece->text.length > 0 && !custom)
-        send(g, "response.function_call_arguments.delta",
-             json_pack("{s:s, s:I, s:o}", "item_id", answer->item, "output_index", index_of(answer), "delta",
-                       json_text(piece->text.data, piece->text.length)));
+        responses_send(g, "response.function_call_arguments.delta",
+                       json_pack("{s:s, s:I, s:o}", "item_id", answer->item, "output_index",
+                                 responses_index_of(answer), "delta",
+                                 json_text(piece->text.data, piece->text.length)));
     if (!(piece->flags & ENGINE_REPLY_CALL_ENDS)) return;
     json_t *item = call_item(g, status, call, true);
     if (custom)
         send_input(g, item);
     else
-        send(g, "response.function_call_arguments.done",
-             json_pack("{s:s, s:I, s:O, s:O}", "item_id", answer->item, "output_index", index_of(answer),
-                       "name", json_object_get(item, "name"), "arguments",
-                       json_object_get(call, "arguments")));
-    send(g, "response.output_item.done",
-         json_pack("{s:I, s:O}", "output_index", index_of(answer), "item", item));
+        responses_send(g, "response.function_call_arguments.done",
+                       json_pack("{s:s, s:I, s:O, s:O}", "item_id", answer->item, "output_index",
+                                 responses_index_of(answer), "name", json_object_get(item, "name"),
+                                 "arguments", json_object_get(call, "arguments")));
+    responses_send(g, "response.output_item.done",
+                   json_pack("{s:I, s:O}", "output_index", responses_index_of(answer), "item", item));
     json_array_append_new(answer->output, item);
 }
 
-static json_t *end(struct generation *g)
+static json_t *responses_end(struct generation *g)
 {
     const struct choice *choice = &g->choices[0];
     struct answer *answer = g->state;
@@ -258,20 +265,20 @@ static json_t *end(struct generation *g)
     /* An answer has at least a message. */
     if (!answer->part && json_array_size(answer->output) == 0) open_item(g, ENGINE_REPLY_CONTENT);
     close_item(g, status);
-    if (!g->params.stream) return response(g, status, NULL);
-    send(g, choice->cut ? "response.incomplete" : "response.completed",
-         json_pack("{s:o}", "response", response(g, status, NULL)));
+    if (!g->params.stream) return response_json(g, status, NULL);
+    responses_send(g, choice->cut ? "response.incomplete" : "response.completed",
+                   json_pack("{s:o}", "response", response_json(g, status, NULL)));
     return NULL;
 }
 
-static void failed(struct generation *g, const struct api_error *error)
+static void responses_failed(struct generation *g, const struct api_error *error)
 {
     json_t *body = json_pack("{s:s, s:o}", "code", error->status < 500 ? "invalid_prompt" : "server_error",
                              "message", json_line(error->message));
-    send(g, "response.failed", json_pack("{s:o}", "response", response(g, "failed", body)));
+    responses_send(g, "response.failed", json_pack("{s:o}", "response", response_json(g, "failed", body)));
 }
 
-static void free_answer(struct generation *g)
+static void responses_free_answer(struct generation *g)
 {
     struct answer *answer = g->state;
     if (!answer) return;
@@ -283,13 +290,13 @@ static void free_answer(struct generation *g)
 }
 
 static const struct format format = {
-    .token = take_token,
-    .begin = begin,
-    .text = take_text,
-    .call = take_call,
-    .end = end,
-    .failed = failed,
-    .free_generation = free_answer,
+    .token = responses_take_token,
+    .begin = responses_begin,
+    .text = responses_take_text,
+    .call = responses_take_call,
+    .end = responses_end,
+    .failed = responses_failed,
+    .free_generation = responses_free_answer,
     .follows = true,
 };
 

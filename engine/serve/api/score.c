@@ -21,7 +21,7 @@ struct score {
 
 /* ---- The group's functions ---- */
 
-static void finish(struct group *group)
+static void score_finish(struct group *group)
 {
     struct score *score = (struct score *)group;
     struct question *question = score->questions.items;
@@ -39,8 +39,8 @@ static void finish(struct group *group)
     free(score);
 }
 
-static void fill_request(struct group *group, size_t i, struct engine_request *request,
-                         struct engine_sampler_options *sampler)
+static void score_fill_request(struct group *group, size_t i, struct engine_request *request,
+                               struct engine_sampler_options *sampler)
 {
     const struct score *score = (const struct score *)group;
     const struct answer *answer = &score->questions.items->answers[i];
@@ -52,7 +52,7 @@ static void fill_request(struct group *group, size_t i, struct engine_request *r
     request->n_score = (uint32_t)answer->n_tokens;
 }
 
-static void take_event(struct group *group, size_t i, const struct engine_event *event)
+static void score_take_event(struct group *group, size_t i, const struct engine_event *event)
 {
     const struct score *score = (const struct score *)group;
     struct answer *answer = &score->questions.items->answers[i];
@@ -68,7 +68,7 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
         group_fail(group, event);
 }
 
-static const char *param_of(const struct group *group, const char *message)
+static const char *score_param_of(const struct group *group, const char *message)
 {
     (void)group, (void)message;
     return "answers";
@@ -77,7 +77,7 @@ static const char *param_of(const struct group *group, const char *message)
 /* ---- Requests ---- */
 
 /* The fields of a line of `engine score`, and "logprobs". */
-static bool read_body(struct score *score, json_t *body, struct api_error *error)
+static bool score_read_body(struct score *score, json_t *body, struct api_error *error)
 {
     static const char *const known[] = {"model", "prompt", "tokens", "answers", "id", "logprobs", NULL};
     const json_t *answers = json_object_get(body, "answers"), *logprobs = json_object_get(body, "logprobs");
@@ -118,12 +118,12 @@ void api_score(struct exchange *exchange)
         return;
     }
     struct api_error *error = &score->group.error;
-    score->group.fill = fill_request;
-    score->group.take = take_event;
-    score->group.finish = finish;
-    score->group.param = param_of;
+    score->group.fill = score_fill_request;
+    score->group.take = score_take_event;
+    score->group.finish = score_finish;
+    score->group.param = score_param_of;
     score->served = exchange_model(exchange);
-    if (read_body(score, exchange_json(exchange), error))
+    if (score_read_body(score, exchange_json(exchange), error))
         group_room(&score->group, score->questions.items->n_answers, error);
     group_submit(&score->group);
 }

@@ -32,7 +32,7 @@ void api_metrics(struct exchange *exchange)
 }
 
 /* A model as OpenAI's API lists it, with `meta` as llama-server has it if the model is loaded. */
-static json_t *describe(const struct served_state *state)
+static json_t *status_describe(const struct served_state *state)
 {
     json_t *model = json_pack("{s:s, s:s, s:I, s:s, s:b}", "id", state->name, "object", "model", "created",
                               (json_int_t)state->created, "owned_by", "engine", "loaded", state->is_loaded);
@@ -60,7 +60,8 @@ void api_models(struct exchange *exchange)
     struct served_state state;
     const char *model, *adapter;
     json_t *data = json_array();
-    for (size_t i = 0; models_at(models, i, &state); i++) json_array_append_new(data, describe(&state));
+    for (size_t i = 0; models_at(models, i, &state); i++)
+        json_array_append_new(data, status_describe(&state));
     for (size_t i = 0; (adapter = models_adapter_at(models, i, &model)); i++)
         json_array_append_new(data, describe_adapter(model, adapter));
     exchange_answer(exchange, 200, json_pack("{s:s, s:o}", "object", "list", "data", data));
@@ -77,7 +78,7 @@ void api_model(struct exchange *exchange)
     struct served_state state;
     for (size_t i = 0; models_at(models, i, &state); i++) {
         if (strcmp(state.name, name) != 0) continue;
-        exchange_answer(exchange, 200, describe(&state));
+        exchange_answer(exchange, 200, status_describe(&state));
         return;
     }
     for (size_t i = 0; (adapter = models_adapter_at(models, i, &model)); i++) {

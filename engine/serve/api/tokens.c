@@ -16,7 +16,7 @@ static bool read_flag(const json_t *body, const char *name, bool otherwise, stru
 }
 
 /* The text of a token; its bytes, if it is only a part of a character. */
-static json_t *piece_json(const struct engine_string *text)
+static json_t *tokens_piece_json(const struct engine_string *text)
 {
     json_t *json = json_stringn(text->data, text->length);
     if (json) return json;
@@ -34,7 +34,7 @@ static json_t *tokens_json(const struct served *served, const struct token_list 
         json_t *id = json_integer(tokens->ids[i]);
         if (pieces) {
             engine_model_token_text(served->model, tokens->ids[i], &text);
-            id = json_pack("{s:o, s:o}", "id", id, "piece", piece_json(&text));
+            id = json_pack("{s:o, s:o}", "id", id, "piece", tokens_piece_json(&text));
         }
         json_array_append_new(array, id);
     }
@@ -70,8 +70,8 @@ void api_tokenize(struct exchange *exchange)
     free(tokens.ids);
 }
 
-static bool decode(const struct vocabulary *v, const json_t *ids, struct text_buffer *text,
-                   struct api_error *error)
+static bool tokens_decode(const struct vocabulary *v, const json_t *ids, struct text_buffer *text,
+                          struct api_error *error)
 {
     struct engine_decoder *decoder;
     struct engine_string piece;
@@ -105,7 +105,7 @@ void api_detokenize(struct exchange *exchange)
     struct text_buffer text = {0};
     params_check_fields(body, known, &error);
     if (!json_is_array(ids)) api_error_in(&error, "tokens", "\"tokens\" should be an array of token ids");
-    if (!error.status) decode(&exchange_model(exchange)->vocabulary, ids, &text, &error);
+    if (!error.status) tokens_decode(&exchange_model(exchange)->vocabulary, ids, &text, &error);
     if (error.status)
         api_error_answer(exchange, &error);
     else

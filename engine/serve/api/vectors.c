@@ -10,7 +10,7 @@
 #include "serve/http/http.h"
 #include "serve/server.h"
 
-static void finish(struct group *group)
+static void vectors_finish(struct group *group)
 {
     struct vectors *all = (struct vectors *)group;
     json_t *answer = group->error.status ? NULL : all->answer(all);
@@ -30,7 +30,7 @@ static void finish(struct group *group)
 }
 
 /* The first `count` numbers, of length 1 if they are to be normalised. NULL: out of memory. */
-static float *keep(const struct vectors *all, const float *numbers)
+static float *vectors_keep(const struct vectors *all, const float *numbers)
 {
     double sum = 0;
     size_t count = all->n_kept;
@@ -42,8 +42,8 @@ static float *keep(const struct vectors *all, const float *numbers)
     return result;
 }
 
-static void fill_request(struct group *group, size_t i, struct engine_request *request,
-                         struct engine_sampler_options *sampler)
+static void vectors_fill_request(struct group *group, size_t i, struct engine_request *request,
+                                 struct engine_sampler_options *sampler)
 {
     const struct vectors *all = (const struct vectors *)group;
     const struct vector_input *input = &all->inputs[i];
@@ -55,13 +55,13 @@ static void fill_request(struct group *group, size_t i, struct engine_request *r
     request->token_types = input->types;
 }
 
-static void take_event(struct group *group, size_t i, const struct engine_event *event)
+static void vectors_take_event(struct group *group, size_t i, const struct engine_event *event)
 {
     const struct vectors *all = (const struct vectors *)group;
     struct vector_input *input = &all->inputs[i];
     if (event->kind != ENGINE_EVENT_DONE) return;
     if (event->embedding) {
-        input->values = keep(all, event->embedding);
+        input->values = vectors_keep(all, event->embedding);
         if (!input->values) api_error_memory(&group->error);
     } else if (event->reason == ENGINE_DONE_CONTEXT) {
         group_fail_with(group, 500, "the cache has no room for one of the texts");
@@ -70,7 +70,7 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
     }
 }
 
-static const char *param_of(const struct group *group, const char *message)
+static const char *vectors_param_of(const struct group *group, const char *message)
 {
     (void)message;
     return ((const struct vectors *)group)->what;
@@ -86,10 +86,10 @@ void *vectors_create(struct exchange *exchange, size_t size)
         return NULL;
     }
     const char *named = json_string_value(json_object_get(exchange_json(exchange), "model"));
-    all->group.fill = fill_request;
-    all->group.take = take_event;
-    all->group.finish = finish;
-    all->group.param = param_of;
+    all->group.fill = vectors_fill_request;
+    all->group.take = vectors_take_event;
+    all->group.finish = vectors_finish;
+    all->group.param = vectors_param_of;
     all->served = exchange_model(exchange);
     all->model = named ? named : all->served->name;
     return all;
@@ -104,7 +104,7 @@ bool vectors_room(struct vectors *all, size_t n_inputs)
 }
 
 /* Tokens that a text may have. */
-static uint32_t limit_of(const struct vectors *all)
+static uint32_t vectors_limit_of(const struct vectors *all)
 {
     uint32_t n_context = all->served->info.n_context;
     return all->n_longest > 0 && all->n_longest < n_context ? all->n_longest : n_context;
@@ -117,7 +117,7 @@ bool vectors_read_truncate(struct vectors *all, const json_t *body)
     const struct vocabulary *v = &all->served->vocabulary;
     struct api_error *error = &all->group.error;
     json_int_t n = json_integer_value(number);
-    all->n_max = limit_of(all);
+    all->n_max = vectors_limit_of(all);
     if (flag && !json_is_null(flag) && !json_is_boolean(flag))
         return api_error_in(error, "truncate", "\"truncate\" should be true or false");
     bool has_number = number && !json_is_null(number);
@@ -138,7 +138,7 @@ bool vectors_read_truncate(struct vectors *all, const json_t *body)
 
 bool vectors_fits(struct vectors *all, struct vector_input *input)
 {
-    uint32_t limit = limit_of(all);
+    uint32_t limit = vectors_limit_of(all);
     char place[64];
     snprintf(place, sizeof place, all->n_inputs > 1 ? "\"%.40s\"[%zu]" : "\"%.40s\"", all->what,
              (size_t)(input - all->inputs));

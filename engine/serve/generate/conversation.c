@@ -80,7 +80,7 @@ static bool add_defaults(struct generation *g, struct api_error *error)
 
 /* ---- Rendering ---- */
 
-static struct engine_string string_of(const char *text)
+static struct engine_string conversation_string_of(const char *text)
 {
     return (struct engine_string){text, text ? strlen(text) : 0};
 }
@@ -93,9 +93,9 @@ static int render_messages(const struct generation *g, const json_t *given, stru
          *tool_text = tools ? json_dumps(g->params.tools, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL,
          *variables = g->params.variables ? json_dumps(g->params.variables, JSON_COMPACT) : NULL;
     struct engine_template_input input = {.struct_size = sizeof input,
-                                          .messages = string_of(messages),
-                                          .tools = string_of(tool_text),
-                                          .variables = string_of(variables),
+                                          .messages = conversation_string_of(messages),
+                                          .tools = conversation_string_of(tool_text),
+                                          .variables = conversation_string_of(variables),
                                           .no_generation_prompt = g->params.no_turn,
                                           .continues_last = g->params.continues};
     bool good = messages && (!tools || tool_text) && (!g->params.variables || variables);
@@ -200,7 +200,7 @@ static int render_moved(struct generation *g, int status, const struct api_error
 /* Some templates take it for granted that a message that only calls tools has a text, or that a tool has a
  * description, which OpenAI's API lets clients leave out. If a template can't be rendered, it gets empty
  * ones. */
-static bool render(struct generation *g, struct api_error *error)
+static bool conversation_render(struct generation *g, struct api_error *error)
 {
     struct api_error first = {.lenient = error->lenient};
     int status = render_once(g);
@@ -266,14 +266,14 @@ bool conversation_prompt(struct generation *g, struct api_error *error)
     if (!g->template_text) return api_error_memory(error);
     g->reply_format = g->served->reply_format;
     if (!params_check_tools(&g->params, error) || !check_tools(g, error) || !set_effort(g, error) ||
-        !add_defaults(g, error) || !render(g, error))
+        !add_defaults(g, error) || !conversation_render(g, error))
         return false;
     g->conversation.tokens = g->tokens;
     g->reasoning = begins_reasoning(g);
     return true;
 }
 
-static bool has_role(const json_t *message, const char *role)
+static bool conversation_has_role(const json_t *message, const char *role)
 {
     const char *text = json_string_value(json_object_get(message, "role"));
     return text && strcmp(text, role) == 0;
@@ -299,7 +299,7 @@ struct joined {
     bool open, good, any;
 };
 
-static void close_last(struct joined *all)
+static void placing_close_last(struct joined *all)
 {
     json_t *last = json_array_get(all->messages, json_array_size(all->messages) - 1);
     if (!all->open) return;
@@ -309,38 +309,38 @@ static void close_last(struct joined *all)
     all->text.size = 0;
 }
 
-static void add_text(struct joined *all, struct engine_string text)
+static void placing_add_text(struct joined *all, struct engine_string text)
 {
     if (text.length > 0) all->good = all->good && text_add(&all->text, &text) == 0;
 }
 
-static void go_on(struct joined *all, const json_t *message)
+static void placing_go_on(struct joined *all, const json_t *message)
 {
     if (!all->open)
-        add_text(all, content_of(json_array_get(all->messages, json_array_size(all->messages) - 1)));
+        placing_add_text(all, content_of(json_array_get(all->messages, json_array_size(all->messages) - 1)));
     all->open = all->any = true;
-    add_text(all, (struct engine_string){"\n\n", 2});
-    add_text(all, content_of(message));
+    placing_add_text(all, (struct engine_string){"\n\n", 2});
+    placing_add_text(all, content_of(message));
 }
 
 static bool both_system(const json_t *before, const json_t *message)
 {
-    return has_role(before, "system") && has_role(message, "system");
+    return conversation_has_role(before, "system") && conversation_has_role(message, "system");
 }
 
 static bool both_user(const json_t *before, const json_t *message)
 {
-    return has_role(before, "user") && has_role(message, "user");
+    return conversation_has_role(before, "user") && conversation_has_role(message, "user");
 }
 
 static bool follows_result(const json_t *before, const json_t *message)
 {
-    return has_role(before, "tool") && has_role(message, "user");
+    return conversation_has_role(before, "tool") && conversation_has_role(message, "user");
 }
 
 /* Joins the messages that `belongs` says go on with the one before. */
-static int join(json_t **messages, bool (*belongs)(const json_t *before, const json_t *message),
-                bool *changed)
+static int placing_join(json_t **messages, bool (*belongs)(const json_t *before, const json_t *message),
+                        bool *changed)
 {
     struct joined all = {.messages = json_array(), .good = true};
     size_t i;
@@ -349,13 +349,13 @@ static int join(json_t **messages, bool (*belongs)(const json_t *before, const j
     {
         const json_t *last = json_array_get(all.messages, json_array_size(all.messages) - 1);
         if (last && belongs(last, message)) {
-            go_on(&all, message);
+            placing_go_on(&all, message);
             continue;
         }
-        close_last(&all);
+        placing_close_last(&all);
         all.good = all.good && json_array_append(all.messages, message) == 0;
     }
-    close_last(&all);
+    placing_close_last(&all);
     free(all.text.data);
     bool good = all.messages && all.good;
     if (good && all.any) {
@@ -375,10 +375,10 @@ static int move_systems(json_t **messages, bool *changed)
     size_t i;
     json_t *message;
     bool first = true;
-    if (join(messages, both_system, changed)) return ENGINE_ERROR_MEMORY;
+    if (placing_join(messages, both_system, changed)) return ENGINE_ERROR_MEMORY;
     json_array_foreach(*messages, i, message)
     {
-        if (!first && has_role(message, "system")) {
+        if (!first && conversation_has_role(message, "system")) {
             if (!make_users(message)) return ENGINE_ERROR_MEMORY;
             *changed = true;
         }
@@ -395,7 +395,7 @@ static int let_results_follow(json_t **messages, bool *changed)
     size_t i;
     json_array_foreach(*messages, i, message)
     {
-        bool user = has_role(message, "user"), result = has_role(message, "tool");
+        bool user = conversation_has_role(message, "user"), result = conversation_has_role(message, "tool");
         if (called && user) {
             good = good && json_array_append(held, message) == 0;
             continue;
@@ -422,10 +422,10 @@ static int let_results_follow(json_t **messages, bool *changed)
 static int move_first(json_t **messages, bool *changed)
 {
     json_t *first = json_array_get(*messages, 0);
-    if (!has_role(first, "system")) return ENGINE_OK;
+    if (!conversation_has_role(first, "system")) return ENGINE_OK;
     if (!make_users(first)) return ENGINE_ERROR_MEMORY;
     *changed = true;
-    return join(messages, both_user, changed);
+    return placing_join(messages, both_user, changed);
 }
 
 int placing_apply(json_t **messages, enum placing how, bool *changed)
@@ -433,10 +433,10 @@ int placing_apply(json_t **messages, enum placing how, bool *changed)
     int status = ENGINE_OK;
     *changed = false;
     if (how == PLACING_SYSTEMS) status = move_systems(messages, changed);
-    if (how == PLACING_USERS) status = join(messages, both_user, changed);
+    if (how == PLACING_USERS) status = placing_join(messages, both_user, changed);
     if (how == PLACING_RESULTS) {
         status = let_results_follow(messages, changed);
-        if (!status) status = join(messages, follows_result, changed);
+        if (!status) status = placing_join(messages, follows_result, changed);
     }
     if (how == PLACING_FIRST) status = move_first(messages, changed);
     return status;
@@ -444,7 +444,7 @@ int placing_apply(json_t **messages, enum placing how, bool *changed)
 
 /* ---- What a template has shown ---- */
 
-static struct engine_string trimmed(struct engine_string text)
+static struct engine_string placing_trimmed(struct engine_string text)
 {
     while (text.length > 0 && isspace((unsigned char)text.data[text.length - 1])) text.length--;
     while (text.length > 0 && isspace((unsigned char)*text.data)) text.data++, text.length--;
@@ -457,8 +457,8 @@ bool placing_has_systems(const json_t *messages, struct engine_string text)
     json_t *message;
     json_array_foreach((json_t *)(size_t)messages, i, message)
     {
-        struct engine_string said = trimmed(content_of(message));
-        if (!has_role(message, "system") || said.length == 0) continue;
+        struct engine_string said = placing_trimmed(content_of(message));
+        if (!conversation_has_role(message, "system") || said.length == 0) continue;
         const char *at = text.length > 0 ? memmem(text.data, text.length, said.data, said.length) : NULL;
         if (!at) return false;
         size_t past = (size_t)(at - text.data) + said.length;
@@ -471,7 +471,8 @@ size_t placing_count_systems(const json_t *messages)
 {
     size_t i, count = 0;
     json_t *message;
-    json_array_foreach((json_t *)(size_t)messages, i, message) count += has_role(message, "system");
+    json_array_foreach((json_t *)(size_t)messages, i, message) count +=
+        conversation_has_role(message, "system");
     return count;
 }
 
@@ -484,7 +485,7 @@ json_t *placing_marked(const json_t *messages, const char *mark)
         char end[96];
         struct text_buffer text = {0};
         struct engine_string said = content_of(message);
-        if (!has_role(message, "system")) continue;
+        if (!conversation_has_role(message, "system")) continue;
         int n = snprintf(end, sizeof end, " %.64s%zu.", mark, number++);
         bool good = (said.length == 0 || text_add(&text, &said) == 0) &&
                     text_add(&text, &(struct engine_string){end, (size_t)n}) == 0 &&

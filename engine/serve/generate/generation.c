@@ -51,7 +51,7 @@ struct generation *generation_create(struct exchange *exchange, const struct for
 /* ---- The end ---- */
 
 /* All but the group, which the client's going away may touch until the exchange has ended. */
-static void release(struct generation *g)
+static void generation_release(struct generation *g)
 {
     for (size_t i = 0; i < g->n_choices; i++) {
         struct choice *choice = &g->choices[i];
@@ -78,7 +78,7 @@ static void begin_format(struct generation *g)
 }
 
 /* The group's finish. With the exchange, the model and the request's JSON may go. */
-static void finish(struct group *group)
+static void generation_finish(struct group *group)
 {
     struct generation *g = (struct generation *)group;
     bool streams = g->streams, failed = group->error.status != 0;
@@ -87,7 +87,7 @@ static void finish(struct group *group)
         begin_format(g);
         if (g->format->failed) g->format->failed(g, &group->error);
     }
-    release(g);
+    generation_release(g);
     if (streams)
         exchange_end(group->exchange);
     else if (failed)
@@ -117,7 +117,7 @@ static bool is_told(const struct generation *g)
     return (g->params.stream || g->format->follows) && !g->group.error.status;
 }
 
-static void begin(struct choice *choice)
+static void generation_begin(struct choice *choice)
 {
     struct generation *g = choice->generation;
     if (!is_told(g)) return;
@@ -126,7 +126,7 @@ static void begin(struct choice *choice)
     choice->begun = true;
 }
 
-static void deliver(struct choice *choice, uint32_t part, const struct engine_string *text)
+static void deliver_text(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     struct generation *g = choice->generation;
     if (text->length == 0 || choice->enough) return;
@@ -138,7 +138,7 @@ static void deliver(struct choice *choice, uint32_t part, const struct engine_st
     if (is_told(g) && g->format->text) g->format->text(choice, part, text);
 }
 
-static void begin_call(struct choice *choice, const struct engine_reply_piece *piece)
+static void generation_begin_call(struct choice *choice, const struct engine_reply_piece *piece)
 {
     struct generation *g = choice->generation;
     char id[40];
@@ -160,7 +160,7 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
     struct text_buffer *arguments = &choice->arguments;
     bool ends = piece->flags & ENGINE_REPLY_CALL_ENDS;
     if (choice->enough || g->group.error.status) return;
-    if (piece->flags & ENGINE_REPLY_CALL_BEGINS) begin_call(choice, piece);
+    if (piece->flags & ENGINE_REPLY_CALL_BEGINS) generation_begin_call(choice, piece);
     if (!g->group.error.status && text_add(arguments, &piece->text)) fail_memory(g);
     if (g->group.error.status) return;
     size_t number = json_array_size(choice->calls) - 1;
@@ -173,12 +173,12 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
     if (ends && g->params.one_call) choice_enough(choice);
 }
 
-static void take_piece(void *user, const struct engine_reply_piece *piece)
+static void generation_take_piece(void *user, const struct engine_reply_piece *piece)
 {
     if (piece->part == ENGINE_REPLY_CALL)
         deliver_call(user, piece);
     else
-        deliver(user, piece->part, &piece->text);
+        deliver_text(user, piece->part, &piece->text);
 }
 
 /* Whether a text comes to one of the request's limits, where it is cut. */
@@ -197,20 +197,20 @@ static bool reaches_limit(struct choice *choice, struct engine_string *text)
     return false;
 }
 
-static void add_text(struct choice *choice, const struct engine_event *event)
+static void generation_add_text(struct choice *choice, const struct engine_event *event)
 {
     struct engine_string text = event->text;
     if (choice->at_limit) return;
     bool ends = reaches_limit(choice, &text);
     if (!choice->reply)
-        deliver(choice, ENGINE_REPLY_CONTENT, &text);
+        deliver_text(choice, ENGINE_REPLY_CONTENT, &text);
     else if (text.length > 0 && engine_reply_add(choice->reply, text.data, text.length))
         fail_memory(choice->generation);
     choice->at_limit = ends;
     if (ends) group_cancel(&choice->generation->group, choice->index);
 }
 
-static void end_choice(struct choice *choice, const struct engine_event *event)
+static void generation_end_choice(struct choice *choice, const struct engine_event *event)
 {
     struct generation *g = choice->generation;
     bool ended = event->reason == ENGINE_DONE_END;
@@ -228,8 +228,8 @@ static void end_choice(struct choice *choice, const struct engine_event *event)
 
 /* ---- The group's functions ---- */
 
-static void fill_request(struct group *group, size_t i, struct engine_request *request,
-                         struct engine_sampler_options *sampler)
+static void generation_fill_request(struct group *group, size_t i, struct engine_request *request,
+                                    struct engine_sampler_options *sampler)
 {
     const struct generation *g = (const struct generation *)group;
     const struct params *params = &g->params;
@@ -257,14 +257,14 @@ static void fill_request(struct group *group, size_t i, struct engine_request *r
 
 /* Streams begin when the queue has the request, long before the first token: what was wrong with the request
  * has its status by then, and who waits for the rest sees that the server is there. */
-static void queued(struct group *group)
+static void generation_queued(struct group *group)
 {
     struct generation *g = (struct generation *)group;
     g->streams = g->params.stream;
     if (g->streams) sse_begin(group->exchange);
 }
 
-static void take_event(struct group *group, size_t i, const struct engine_event *event)
+static void generation_take_event(struct group *group, size_t i, const struct engine_event *event)
 {
     struct generation *g = (struct generation *)group;
     struct choice *choice = &g->choices[i];
@@ -274,18 +274,18 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
     choice->n_generated = event->n_generated;
     choice->prompt_seconds = event->prompt_seconds;
     choice->text_seconds = event->text_seconds;
-    if (!(done && event->reason == ENGINE_DONE_FAILED)) begin(choice);
+    if (!(done && event->reason == ENGINE_DONE_FAILED)) generation_begin(choice);
     if (!group->error.status && event->kind == ENGINE_EVENT_SCORE && g->format->score)
         g->format->score(choice, event);
     if (!group->error.status && event->kind == ENGINE_EVENT_TOKEN && g->format->token)
         g->format->token(choice, event);
-    if (!group->error.status) add_text(choice, event);
+    if (!group->error.status) generation_add_text(choice, event);
     if (event->kind == ENGINE_EVENT_TOKEN && choice->part == ENGINE_REPLY_REASONING) choice->n_reasoning++;
-    if (done) end_choice(choice, event);
+    if (done) generation_end_choice(choice, event);
 }
 
 /* The sampler's messages begin with the name of an option. */
-static const char *param_of(const struct group *group, const char *message)
+static const char *generation_param_of(const struct group *group, const char *message)
 {
     (void)group;
     return params_field_of(message);
@@ -303,7 +303,7 @@ static bool create_reply(struct generation *g, struct choice *choice, struct api
                                            .tools = tools,
                                            .prompt = engine_rendered_text(g->rendered),
                                            .prompt_marks = engine_rendered_marks(g->rendered),
-                                           .piece = take_piece,
+                                           .piece = generation_take_piece,
                                            .user = choice,
                                            .flags = ENGINE_REPLY_CALLS_AS_WRITTEN};
     int status = engine_reply_create(&options, &choice->reply);
@@ -330,8 +330,8 @@ static bool create_choices(struct generation *g, struct api_error *error)
     return true;
 }
 
-static bool check_prompt(const struct generation *g, const struct params_prompt *prompt,
-                         struct api_error *error)
+static bool generation_check_prompt(const struct generation *g, const struct params_prompt *prompt,
+                                    struct api_error *error)
 {
     const char *param = g->params.messages ? "messages" : "prompt";
     uint32_t n_context = g->served->info.n_context, n_vocab = g->served->info.n_vocab;
@@ -353,7 +353,7 @@ static bool check_prompt(const struct generation *g, const struct params_prompt 
 
 /* Encoders write nothing. Those that only read their text (T5) go on with it, but what a conversation is to
  * them nobody has said, unless their file does. */
-static bool check_model(const struct generation *g, struct api_error *error)
+static bool generation_check_model(const struct generation *g, struct api_error *error)
 {
     const char *name = g->served->name;
     if (g->served->info.is_encoder)
@@ -377,7 +377,7 @@ static int gives_up(void *user)
 }
 
 /* On a thread for work that may take long: the grammar, and then the requests. */
-static void constrain(void *user)
+static void generation_constrain(void *user)
 {
     struct generation *g = user;
     struct api_error error = {0};
@@ -407,20 +407,20 @@ static bool needs_grammar(const struct params *params)
 
 void generation_start(struct generation *g, struct api_error *error)
 {
-    bool good = !error->status && check_model(g, error);
+    bool good = !error->status && generation_check_model(g, error);
     if (good && g->params.messages) good = conversation_prompt(g, error);
     for (size_t i = 0; good && i < g->params.n_prompts; i++)
-        good = check_prompt(g, &g->params.prompts[i], error);
-    if (good && g->params.messages) good = check_prompt(g, &g->conversation, error);
+        good = generation_check_prompt(g, &g->params.prompts[i], error);
+    if (good && g->params.messages) good = generation_check_prompt(g, &g->conversation, error);
     good = good && create_choices(g, error);
-    g->group.fill = fill_request;
-    g->group.queued = queued;
-    g->group.take = take_event;
-    g->group.finish = finish;
-    g->group.param = param_of;
+    g->group.fill = generation_fill_request;
+    g->group.queued = generation_queued;
+    g->group.take = generation_take_event;
+    g->group.finish = generation_finish;
+    g->group.param = generation_param_of;
     if (good && needs_grammar(&g->params)) {
         group_watch(&g->group);
-        if (exchange_defer(g->group.exchange, constrain, g)) return;
+        if (exchange_defer(g->group.exchange, generation_constrain, g)) return;
         api_error_in(error, NULL, "too many requests with grammars are waiting; try again later");
         error->status = 429;
     }
@@ -430,7 +430,7 @@ void generation_start(struct generation *g, struct api_error *error)
 
 void generation_drop(struct generation *g)
 {
-    release(g);
+    generation_release(g);
     group_free(&g->group);
     free(g);
 }

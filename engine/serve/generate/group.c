@@ -73,7 +73,7 @@ void group_fail(struct group *group, const struct engine_event *event)
 }
 
 /* Takes no lock: the caller may hold one that exchange_send waits for. */
-static void client_is_gone(void *user)
+static void group_client_is_gone(void *user)
 {
     struct group *group = user;
     atomic_store(&group->gone, true);
@@ -82,7 +82,7 @@ static void client_is_gone(void *user)
 
 void group_watch(struct group *group)
 {
-    exchange_when_gone(group->exchange, client_is_gone, group);
+    exchange_when_gone(group->exchange, group_client_is_gone, group);
 }
 
 bool group_is_gone(struct group *group)
@@ -99,11 +99,11 @@ static void drop_use(struct group *group)
     group->finish(group);
 }
 
-static void take_event(void *user, const struct engine_event *event);
+static void group_take_event(void *user, const struct engine_event *event);
 
 /* Under the lock: submits requests, as many as may run at once. If the queue takes no more, the rest follows
  * when one of them is done; if it takes none, that is the answer. */
-static void submit_some(struct group *group)
+static void group_submit_some(struct group *group)
 {
     while (group->n_submitted < group->n && group->n_running < MAX_RUNNING && !group->error.status &&
            !atomic_load(&group->gone)) {
@@ -112,7 +112,7 @@ static void submit_some(struct group *group)
         struct engine_sampler_options sampler;
         uint64_t id;
         group->fill(group, group->n_submitted, &request, &sampler);
-        request.event = take_event;
+        request.event = group_take_event;
         request.user = member;
         atomic_fetch_add(&group->n_uses, 1);
         int status = served_submit(group->exchange, &request, &id);
@@ -129,7 +129,7 @@ static void submit_some(struct group *group)
     }
 }
 
-static void take_event(void *user, const struct engine_event *event)
+static void group_take_event(void *user, const struct engine_event *event)
 {
     struct group_member *member = user;
     struct group *group = member->group;
@@ -138,7 +138,7 @@ static void take_event(void *user, const struct engine_event *event)
     group->take(group, (size_t)(member - group->members), event);
     if (done) {
         group->n_running--;
-        submit_some(group);
+        group_submit_some(group);
     }
     pthread_mutex_unlock(&group->lock);
     if (done) drop_use(group);
@@ -150,7 +150,7 @@ void group_submit(struct group *group)
     if (!group->error.status) {
         group_watch(group);
         pthread_mutex_lock(&group->lock);
-        submit_some(group);
+        group_submit_some(group);
         if (group->queued && group->n_submitted > 0 && !group->error.status) group->queued(group);
         pthread_mutex_unlock(&group->lock);
         if (atomic_load(&group->gone)) cancel_all(group);

@@ -20,27 +20,27 @@ struct writer {
     bool failed; /* out of memory */
 };
 
-static void put(struct writer *w, const char *text)
+static void grammar_put(struct writer *w, const char *text)
 {
     if (!w->failed && text_add(&w->text, &(struct engine_string){text, strlen(text)})) w->failed = true;
 }
 
 /* A text as a string of GBNF. */
-static void put_string(struct writer *w, const char *text)
+static void grammar_put_string(struct writer *w, const char *text)
 {
-    put(w, "\"");
+    grammar_put(w, "\"");
     for (; *text; text++) {
         char one[2] = {*text, '\0'};
-        put(w, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : one);
+        grammar_put(w, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : one);
     }
-    put(w, "\"");
+    grammar_put(w, "\"");
 }
 
-static void put_json(struct writer *w, const json_t *value)
+static void grammar_put_json(struct writer *w, const json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     if (!text) w->failed = true;
-    if (text) put(w, text);
+    if (text) grammar_put(w, text);
     free(text);
 }
 
@@ -60,14 +60,14 @@ static void put_mark(struct writer *w, const char *mark)
 {
     int32_t token = token_of(w->input, mark);
     char text[32];
-    put(w, " ");
+    grammar_put(w, " ");
     if (token < 0) {
-        put_string(w, mark);
+        grammar_put_string(w, mark);
     } else {
         snprintf(text, sizeof text, "<[%d]>", (int)token);
-        put(w, text);
+        grammar_put(w, text);
     }
-    put(w, " ");
+    grammar_put(w, " ");
 }
 
 /* Bytes of the character at the beginning of a text, which is not empty. */
@@ -87,16 +87,16 @@ static void put_in_class(struct writer *w, const char *character)
         snprintf(text, sizeof text, "%.*s", (int)n, character);
     else
         snprintf(text, sizeof text, "\\x%02X", (unsigned char)*character);
-    put(w, text);
+    grammar_put(w, text);
 }
 
 /* A class of all characters but the first ones of two texts. */
 static void put_neither(struct writer *w, const char *a, const char *b)
 {
-    put(w, "[^");
+    grammar_put(w, "[^");
     put_in_class(w, a);
     put_in_class(w, b);
-    put(w, "]");
+    grammar_put(w, "]");
 }
 
 /* The beginnings of a mark that are shorter than it, as alternatives; `ended`: each with a character that
@@ -104,15 +104,15 @@ static void put_neither(struct writer *w, const char *a, const char *b)
 static void put_beginnings(struct writer *w, const char *mark, bool ended)
 {
     char begin[64];
-    put(w, "(");
+    grammar_put(w, "(");
     for (size_t n = character_size(mark); mark[n]; n += character_size(mark + n)) {
         snprintf(begin, sizeof begin, "%.*s", (int)n, mark);
-        if (n > character_size(mark)) put(w, " | ");
-        put_string(w, begin);
-        if (ended) put(w, " ");
+        if (n > character_size(mark)) grammar_put(w, " | ");
+        grammar_put_string(w, begin);
+        if (ended) grammar_put(w, " ");
         if (ended) put_neither(w, mark, mark + n);
     }
-    put(w, ")");
+    grammar_put(w, ")");
 }
 
 /* Any text without a mark, whose first character must not come again in it. */
@@ -122,18 +122,18 @@ static void put_text_without(struct writer *w, const char *mark)
     char text[32];
     if (token >= 0) {
         snprintf(text, sizeof text, " (!<[%d]>)* ", (int)token);
-        put(w, text);
+        grammar_put(w, text);
         return;
     }
-    put(w, " (");
+    grammar_put(w, " (");
     put_neither(w, mark, mark);
-    put(w, " | ");
+    grammar_put(w, " | ");
     put_beginnings(w, mark, false);
-    put(w, "* ");
+    grammar_put(w, "* ");
     put_beginnings(w, mark, true);
-    put(w, ")* ");
+    grammar_put(w, ")* ");
     put_beginnings(w, mark, false);
-    put(w, "* ");
+    grammar_put(w, "* ");
 }
 
 /* ---- Reasoning ---- */
@@ -147,24 +147,24 @@ static bool template_has(const struct writer *w, const char *text)
 static void put_reasoning(struct writer *w)
 {
     if (w->input->format == ENGINE_REPLY_GPT_OSS) {
-        put(w, "(");
+        grammar_put(w, "(");
         put_mark(w, "<|channel|>");
-        put_string(w, "analysis");
+        grammar_put_string(w, "analysis");
         put_mark(w, "<|message|>");
         put_text_without(w, "<|end|>");
         put_mark(w, "<|end|>");
         put_mark(w, "<|start|>");
-        put(w, "\"assistant\")? ");
+        grammar_put(w, "\"assistant\")? ");
         return;
     }
     bool square = template_has(w, "[THINK]");
     if (!square && !w->input->reasoning && !template_has(w, "<think>")) return;
     const char *open = square ? "[THINK]" : "<think>", *close = square ? "[/THINK]" : "</think>";
-    put(w, "(");
+    grammar_put(w, "(");
     if (!w->input->reasoning) put_mark(w, open);
     put_text_without(w, close);
     put_mark(w, close);
-    put(w, w->input->reasoning ? "[ \\n]{0,4}) " : "[ \\n]{0,4})? ");
+    grammar_put(w, w->input->reasoning ? "[ \\n]{0,4}) " : "[ \\n]{0,4})? ");
 }
 
 /* ---- Calls ---- */
@@ -187,9 +187,9 @@ static json_t *call_schema(const json_t *function, const char *arguments_key)
 
 static void put_schema(struct writer *w, json_t *schema)
 {
-    put(w, " %json ");
-    put_json(w, schema);
-    put(w, " ");
+    grammar_put(w, " %json ");
+    grammar_put_json(w, schema);
+    grammar_put(w, " ");
     json_decref(schema);
 }
 
@@ -214,37 +214,37 @@ static void put_call(struct writer *w, const json_t *function)
             put_object(w, function, "arguments");
         } else {
             put_mark(w, "[TOOL_CALLS]");
-            put_string(w, name);
+            grammar_put_string(w, name);
             put_mark(w, "[ARGS]");
             put_arguments(w, function);
         }
         break;
     case ENGINE_REPLY_DEEPSEEK:
         put_mark(w, "<｜tool▁call▁begin｜>");
-        if (template_has(w, "```json")) put_string(w, "function");
+        if (template_has(w, "```json")) grammar_put_string(w, "function");
         if (template_has(w, "```json")) put_mark(w, "<｜tool▁sep｜>");
-        put_string(w, name);
+        grammar_put_string(w, name);
         if (!template_has(w, "```json")) put_mark(w, "<｜tool▁sep｜>");
-        if (template_has(w, "```json")) put(w, " \"\\n```json\\n\" ");
+        if (template_has(w, "```json")) grammar_put(w, " \"\\n```json\\n\" ");
         put_arguments(w, function);
-        if (template_has(w, "```json")) put(w, " \"\\n```\" ");
+        if (template_has(w, "```json")) grammar_put(w, " \"\\n```\" ");
         put_mark(w, "<｜tool▁call▁end｜>");
         break;
     case ENGINE_REPLY_GPT_OSS:
         put_mark(w, "<|channel|>");
-        put(w, " \"commentary to=functions.\" ");
-        put_string(w, name);
-        put(w, " \" \" (");
+        grammar_put(w, " \"commentary to=functions.\" ");
+        grammar_put_string(w, name);
+        grammar_put(w, " \" \" (");
         put_mark(w, "<|constrain|>");
-        put(w, ")? \"json\"? ");
+        grammar_put(w, ")? \"json\"? ");
         put_mark(w, "<|message|>");
         put_arguments(w, function);
         break;
     default: /* Hermes */
         put_mark(w, "<tool_call>");
-        put(w, " \"\\n\"? ");
+        grammar_put(w, " \"\\n\"? ");
         put_object(w, function, "arguments");
-        put(w, " \"\\n\"? ");
+        grammar_put(w, " \"\\n\"? ");
         put_mark(w, "</tool_call>");
         break;
     }
@@ -254,15 +254,15 @@ static void put_call(struct writer *w, const json_t *function)
 static void put_call_rule(struct writer *w, const struct params *params)
 {
     size_t n = 0;
-    put(w, "\ncall ::= ");
+    grammar_put(w, "\ncall ::= ");
     for (size_t i = 0; i < json_array_size(params->tools); i++) {
         const json_t *function = json_object_get(json_array_get(params->tools, i), "function");
         if (params->tool && strcmp(params->tool, json_string_value(json_object_get(function, "name"))) != 0)
             continue;
-        if (n++ > 0) put(w, " | ");
+        if (n++ > 0) grammar_put(w, " | ");
         put_call(w, function);
     }
-    put(w, "\n");
+    grammar_put(w, "\n");
 }
 
 /* One call or more, with what surrounds and separates them. */
@@ -275,14 +275,14 @@ static void put_calls(struct writer *w, const struct params *params)
         params->one_call || params->tool || format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS;
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁begin｜>");
     if (listed) put_mark(w, "[TOOL_CALLS]");
-    if (listed) put(w, " \"[\" ");
-    put(w, "call");
+    if (listed) grammar_put(w, " \"[\" ");
+    grammar_put(w, "call");
     /* A line break after a call does not promise another one. */
     if (!one)
-        put(w, listed                           ? " (\",\" \" \"? call)*"
-               : format == ENGINE_REPLY_MISTRAL ? " call*"
-                                                : " (\"\\n\"? call)* \"\\n\"? ");
-    if (listed) put(w, " \"]\" ");
+        grammar_put(w, listed                           ? " (\",\" \" \"? call)*"
+                       : format == ENGINE_REPLY_MISTRAL ? " call*"
+                                                        : " (\"\\n\"? call)* \"\\n\"? ");
+    if (listed) grammar_put(w, " \"]\" ");
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
 }
 
@@ -291,34 +291,34 @@ static void put_calls(struct writer *w, const struct params *params)
 static void put_llama3_text(struct writer *w)
 {
     static const char mark[] = "<|python_tag|>";
-    put(w, " [ \\n\\r\\t]* (([^{< \\n\\r\\t] | ");
+    grammar_put(w, " [ \\n\\r\\t]* (([^{< \\n\\r\\t] | ");
     put_beginnings(w, mark, false);
-    put(w, "* ");
+    grammar_put(w, "* ");
     put_beginnings(w, mark, true);
-    put(w, ") ");
+    grammar_put(w, ") ");
     put_text_without(w, mark);
-    put(w, " | ");
+    grammar_put(w, " | ");
     put_beginnings(w, mark, false);
-    put(w, "*) ");
+    grammar_put(w, "*) ");
 }
 
 /* Messages of gpt-oss that another one follows: its reasoning, and what it says before a call. */
 static void put_gpt_oss_notes(struct writer *w)
 {
-    put(w, "(");
+    grammar_put(w, "(");
     put_mark(w, "<|channel|>");
-    put(w, "(\"analysis\" | \"commentary\")");
+    grammar_put(w, "(\"analysis\" | \"commentary\")");
     put_mark(w, "<|message|>");
     put_text_without(w, "<|end|>");
     put_mark(w, "<|end|>");
     put_mark(w, "<|start|>");
-    put(w, "\"assistant\")* ");
+    grammar_put(w, "\"assistant\")* ");
 }
 
 static void put_gpt_oss_final(struct writer *w)
 {
     put_mark(w, "<|channel|>");
-    put(w, "\"final\"");
+    grammar_put(w, "\"final\"");
     put_mark(w, "<|message|>");
     put_text_without(w, "<|message|>"); /* without it, no other message begins */
 }
@@ -332,22 +332,22 @@ static void put_text_or_calls(struct writer *w, const struct params *params)
     else
         put_reasoning(w);
     if (format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS) {
-        put(w, "(");
+        grammar_put(w, "(");
         put_calls(w, params);
-        put(w, " | ");
+        grammar_put(w, " | ");
         if (format == ENGINE_REPLY_LLAMA3)
             put_llama3_text(w);
         else
             put_gpt_oss_final(w);
-        put(w, ")");
+        grammar_put(w, ")");
         return;
     }
     put_text_without(w, format == ENGINE_REPLY_MISTRAL    ? "[TOOL_CALLS]"
                         : format == ENGINE_REPLY_DEEPSEEK ? "<｜tool▁calls▁begin｜>"
                                                           : "<tool_call>");
-    put(w, "(");
+    grammar_put(w, "(");
     put_calls(w, params);
-    put(w, ")?");
+    grammar_put(w, ")?");
 }
 
 static bool any_strict(const struct params *params)
@@ -366,15 +366,16 @@ static void put_json_reply(struct writer *w, const struct constraint *constraint
 {
     if (w->input->format == ENGINE_REPLY_GPT_OSS) {
         put_mark(w, "<|channel|>");
-        put(w, " \"final\" ");
+        grammar_put(w, " \"final\" ");
         put_mark(w, "<|message|>");
     }
-    put(w, " %json ");
-    put(w, constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
+    grammar_put(w, " %json ");
+    grammar_put(w,
+                constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
 }
 
 /* Reading a grammar of this size takes up to a second and some 50 MiB. */
-static bool check_size(size_t size, const char *param, struct api_error *error)
+static bool grammar_check_size(size_t size, const char *param, struct api_error *error)
 {
     if (size <= MAX_GRAMMAR) return true;
     return api_error_in(error, param, "the grammar of \"%s\" takes %zu bytes, and at most %d are allowed",
@@ -391,13 +392,13 @@ static bool read_grammar(const struct reply_grammar_input *input, enum engine_gr
                                                    .length = length,
                                                    .gives_up = input->gives_up,
                                                    .user = input->user};
-    if (!check_size(length, param, error)) return false;
+    if (!grammar_check_size(length, param, error)) return false;
     int status = engine_grammar_create_with(input->model, &options, grammar);
     return !status || api_error_of_engine(error, status, param);
 }
 
-static bool create(struct writer *w, const char *param, struct engine_grammar **grammar,
-                   struct api_error *error)
+static bool grammar_create(struct writer *w, const char *param, struct engine_grammar **grammar,
+                           struct api_error *error)
 {
     bool good = w->failed ? api_error_memory(error)
                           : read_grammar(w->input, ENGINE_GRAMMAR_GBNF, w->text.data, w->text.size, param,
@@ -417,7 +418,7 @@ static bool create_for_calls(struct writer *w, const struct params *params, stru
         put_text_or_calls(w, params);
     }
     put_call_rule(w, params);
-    return create(w, forced ? "tool_choice" : "tools", grammar, error);
+    return grammar_create(w, forced ? "tool_choice" : "tools", grammar, error);
 }
 
 bool reply_grammar_constrain(const struct reply_grammar_input *input, const struct params *params,
@@ -447,17 +448,17 @@ bool reply_grammar_create(const struct reply_grammar_input *input, const struct 
     *grammar = NULL;
     if (constraint->kind == ENGINE_GRAMMAR_GBNF)
         return reply_grammar_constrain(input, params, grammar, error);
-    put(&writer, "root ::= ");
+    grammar_put(&writer, "root ::= ");
     if (constraint->kind && !params_forces_call(params)) {
         bool calls = params->tools && params->tool_choice == TOOL_CHOICE_AUTO;
         put_reasoning(&writer);
-        put(&writer, "(");
+        grammar_put(&writer, "(");
         put_json_reply(&writer, constraint);
-        if (calls) put(&writer, " | ");
+        if (calls) grammar_put(&writer, " | ");
         if (calls) put_calls(&writer, params);
-        put(&writer, ")");
+        grammar_put(&writer, ")");
         if (calls) put_call_rule(&writer, params);
-        return create(&writer, params->constrained_by, grammar, error);
+        return grammar_create(&writer, params->constrained_by, grammar, error);
     }
     if (needs_calls(params)) return create_for_calls(&writer, params, grammar, error);
     free(writer.text.data);

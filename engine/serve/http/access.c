@@ -202,7 +202,7 @@ static bool is_allowed(const struct arguments *arguments, const char *origin)
     return false;
 }
 
-static bool refuse(struct exchange *exchange, const char *message)
+static bool access_deny(struct exchange *exchange, const char *message)
 {
     exchange_header(exchange, "Connection", "close");
     exchange_fail(exchange, 403, "invalid_request_error", "forbidden", NULL, "%s", message);
@@ -216,11 +216,11 @@ bool access_refuse(struct access *access, struct exchange *exchange, const struc
                *host = exchange_request_header(exchange, "Host");
     if (host && listener->is_loopback && !listener->is_unix && !access_needs_key(access) &&
         !is_this_machine(arguments, host))
-        return refuse(exchange, "the request is for another host; behind a proxy, use an API key");
+        return access_deny(exchange, "the request is for another host; behind a proxy, use an API key");
     if (arguments->cors.count > 0) exchange_header(exchange, "Vary", "Origin");
     if (!origin || (host && is_own(origin, host))) return false;
     if (!is_allowed(arguments, origin))
-        return refuse(exchange, "pages of other sites may not use this server; --cors allows one");
+        return access_deny(exchange, "pages of other sites may not use this server; --cors allows one");
     exchange_header(exchange, "Access-Control-Allow-Origin", origin);
     exchange_header(exchange, "Access-Control-Expose-Headers", "Retry-After");
     if (strcmp(exchange_method(exchange), "OPTIONS") != 0) return false;

@@ -115,7 +115,7 @@ static void handle_route(void *user)
 }
 
 /* Reads the body, and takes the model that it names. */
-static void prepare(void *user)
+static void daemon_prepare(void *user)
 {
     struct exchange *exchange = user;
     unsigned flags = exchange->route->flags;
@@ -166,12 +166,12 @@ void http_go_on(struct exchange *exchange)
     if (!pool_add(exchange->http->workers, handle_route, exchange, true)) exchange_busy(exchange);
 }
 
-static void dispatch(struct exchange *exchange)
+static void daemon_dispatch(struct exchange *exchange)
 {
     struct pool *pool =
         exchange->route->flags & ROUTE_QUICK ? exchange->http->quick : exchange->http->workers;
     exchange_suspend(exchange);
-    if (!pool_add(pool, prepare, exchange, false)) exchange_busy(exchange);
+    if (!pool_add(pool, daemon_prepare, exchange, false)) exchange_busy(exchange);
 }
 
 /* What take_request finds as the context of a request whose path a NUL has cut. */
@@ -188,7 +188,7 @@ static void *look_at_path(void *user, const char *path, struct MHD_Connection *c
 
 /* ---- libmicrohttpd's callbacks ------------------------------------------------------------------------- */
 
-static bool is_plain(const char *encoding)
+static bool daemon_is_plain(const char *encoding)
 {
     return !encoding || strcasecmp(encoding, "identity") == 0;
 }
@@ -221,7 +221,7 @@ static bool refuse_early(struct exchange *exchange, struct MHD_Connection *conne
                           : "an API key is needed: Authorization: Bearer KEY");
     } else if (http->server->is_ending && !(exchange->route->flags & ROUTE_QUICK)) {
         exchange_fail(exchange, 503, "server_error", "shutting_down", NULL, "the server is shutting down");
-    } else if (!is_plain(exchange_request_header(exchange, "Content-Encoding"))) {
+    } else if (!daemon_is_plain(exchange_request_header(exchange, "Content-Encoding"))) {
         exchange_header(exchange, "Connection", "close");
         exchange_header(exchange, "Accept-Encoding", "identity");
         exchange_fail(exchange, 415, "invalid_request_error", "unsupported_encoding", NULL,
@@ -236,8 +236,8 @@ static bool refuse_early(struct exchange *exchange, struct MHD_Connection *conne
     return true;
 }
 
-static enum MHD_Result begin(struct listener *listener, struct MHD_Connection *connection, const char *url,
-                             const char *method, const char *version, void **context)
+static enum MHD_Result daemon_begin(struct listener *listener, struct MHD_Connection *connection,
+                                    const char *url, const char *method, const char *version, void **context)
 {
     struct http *http = listener->http;
     struct exchange *exchange = exchange_create(http, connection, method, url);
@@ -276,7 +276,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
 {
     struct listener *listener = user;
     struct exchange *exchange = *context == &path_with_nul ? NULL : *context;
-    if (!exchange) return begin(listener, connection, url, method, version, context);
+    if (!exchange) return daemon_begin(listener, connection, url, method, version, context);
     if (*size > 0) {
         bool added = exchange_add_body(exchange, data, *size);
         pthread_mutex_lock(&listener->http->lock);
@@ -298,7 +298,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
         return exchange_put_answer(exchange, connection);
     }
     watch_add(exchange, exchange->from->socket);
-    dispatch(exchange);
+    daemon_dispatch(exchange);
     return MHD_YES;
 }
 
@@ -343,7 +343,7 @@ static void take_note(void *user, const char *format, va_list args)
 }
 
 /* Decodes %XX in place, but for %00, which would end the text. */
-static size_t unescape(void *user, struct MHD_Connection *connection, char *text)
+static size_t daemon_unescape(void *user, struct MHD_Connection *connection, char *text)
 {
     char *to = text;
     (void)user, (void)connection;
@@ -372,8 +372,8 @@ int daemon_start(struct listener *listener)
         arguments->n_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, arguments->n_connections_each,
         MHD_OPTION_CONNECTION_TIMEOUT, arguments->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)arguments->header_kib * 1024, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
-        look_at_path, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+        look_at_path, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+        daemon_unescape, NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     if (listener->daemon) return ENGINE_OK;
     return command_error(ENGINE_ERROR, "cannot serve on %s: %s", listener->address, strerror(errno));
 }

@@ -40,7 +40,7 @@ static bool add_pair(struct pair **pairs, size_t *count, const char *name, const
 
 /* A field's value ends before its trailing blanks (RFC 9110, section 5.5). The fields that say where a
  * request ends stay as libmicrohttpd reads them, so that both agree. */
-static void trim(struct pair *header)
+static void exchange_trim(struct pair *header)
 {
     size_t length = strlen(header->value);
     if (strcasecmp(header->name, "Transfer-Encoding") == 0 || strcasecmp(header->name, "Content-Length") == 0)
@@ -53,7 +53,7 @@ static enum MHD_Result copy_pair(void *user, enum MHD_ValueKind kind, const char
 {
     struct copy *copy = user;
     copy->failed = !add_pair(&copy->pairs, &copy->count, name, value);
-    if (!copy->failed && kind == MHD_HEADER_KIND) trim(&copy->pairs[copy->count - 1]);
+    if (!copy->failed && kind == MHD_HEADER_KIND) exchange_trim(&copy->pairs[copy->count - 1]);
     return copy->failed ? MHD_NO : MHD_YES;
 }
 
@@ -252,7 +252,7 @@ void exchange_finished(struct exchange *exchange, bool complete)
 /* ---- Between threads ----------------------------------------------------------------------------------- */
 
 /* With the lock: has libmicrohttpd look at the exchange again. */
-static void resume(struct exchange *exchange)
+static void exchange_resume(struct exchange *exchange)
 {
     if (!exchange->suspended || !exchange->connection) return;
     exchange->suspended = false;
@@ -314,15 +314,15 @@ static void set_response(struct exchange *exchange, unsigned status, enum exchan
     exchange->status = status;
     exchange->state = state;
     exchange->lost = !response;
-    resume(exchange);
+    exchange_resume(exchange);
     pthread_mutex_unlock(&exchange->lock);
     if (!wanted && response) MHD_destroy_response(response);
 }
 
 /* Ends the exchange with a response, which is taken; NULL: there was no memory for one, so the connection is
  * closed. */
-static void answer(struct exchange *exchange, unsigned status, const char *content_type, size_t size,
-                   struct MHD_Response *response)
+static void exchange_respond(struct exchange *exchange, unsigned status, const char *content_type,
+                             size_t size, struct MHD_Response *response)
 {
     forget_gone(exchange);
     if (response) add_headers(exchange, response, content_type);
@@ -334,15 +334,15 @@ static void answer(struct exchange *exchange, unsigned status, const char *conte
 void exchange_answer_bytes(struct exchange *exchange, unsigned status, const char *content_type,
                            const void *data, size_t size)
 {
-    answer(exchange, status, content_type, size,
-           MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY));
+    exchange_respond(exchange, status, content_type, size,
+                     MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY));
 }
 
 void exchange_answer_static(struct exchange *exchange, unsigned status, const char *content_type,
                             const void *data, size_t size)
 {
-    answer(exchange, status, content_type, size,
-           MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_PERSISTENT));
+    exchange_respond(exchange, status, content_type, size,
+                     MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_PERSISTENT));
 }
 
 bool exchange_lacks_memory(const struct exchange *exchange)
@@ -354,7 +354,7 @@ void exchange_cut(struct exchange *exchange)
 {
     pthread_mutex_lock(&exchange->lock);
     exchange->lost = true;
-    resume(exchange);
+    exchange_resume(exchange);
     pthread_mutex_unlock(&exchange->lock);
 }
 
@@ -375,7 +375,7 @@ void exchange_answer(struct exchange *exchange, unsigned status, json_t *body)
     struct MHD_Response *response =
         text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE) : NULL;
     if (!response) free(text);
-    answer(exchange, status, "application/json", size, response);
+    exchange_respond(exchange, status, "application/json", size, response);
 }
 
 void exchange_fail(struct exchange *exchange, unsigned status, const char *type, const char *code,
@@ -462,7 +462,7 @@ void exchange_stream(struct exchange *exchange, const char *content_type, const 
 }
 
 /* With the lock: room for more bytes at the end of those that wait. */
-static bool make_room(struct exchange *exchange, size_t size)
+static bool exchange_make_room(struct exchange *exchange, size_t size)
 {
     if (size > exchange->http->max_pending - exchange->pending_size) return false;
     if (exchange->pending_first + exchange->pending_size + size <= exchange->pending_capacity) return true;
@@ -483,7 +483,7 @@ bool exchange_send(struct exchange *exchange, const void *data, size_t size)
     pthread_mutex_lock(&exchange->lock);
     bool reaches = exchange->connection && !exchange->gone && !exchange->lost;
     if (reaches && size > 0) {
-        reaches = make_room(exchange, size);
+        reaches = exchange_make_room(exchange, size);
         if (reaches) {
             memcpy(exchange->pending + exchange->pending_first + exchange->pending_size, data, size);
             exchange->pending_size += size;
@@ -491,7 +491,7 @@ bool exchange_send(struct exchange *exchange, const void *data, size_t size)
             exchange->quiet_since = seconds_now();
         }
         exchange->lost = !reaches;
-        resume(exchange);
+        exchange_resume(exchange);
     }
     pthread_mutex_unlock(&exchange->lock);
     return reaches;
@@ -518,7 +518,7 @@ void exchange_end(struct exchange *exchange)
     forget_gone(exchange);
     pthread_mutex_lock(&exchange->lock);
     exchange->state = EXCHANGE_ENDED;
-    resume(exchange);
+    exchange_resume(exchange);
     pthread_mutex_unlock(&exchange->lock);
     let_go(exchange);
 }

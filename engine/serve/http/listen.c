@@ -30,7 +30,7 @@ static struct listener *add_listener(struct http *http, int socket)
 }
 
 /* Fills in what a listener's address is. */
-static void describe(struct listener *listener)
+static void listen_describe(struct listener *listener)
 {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
@@ -75,7 +75,7 @@ static int take_passed(struct http *http)
         fcntl(socket, F_SETFD, FD_CLOEXEC);
         struct listener *added = add_listener(http, socket);
         if (!added) return ENGINE_ERROR_MEMORY;
-        describe(added);
+        listen_describe(added);
     }
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
@@ -127,7 +127,7 @@ static int open_unix(struct http *http, const char *path)
         close(made);
         return ENGINE_ERROR_MEMORY;
     }
-    describe(added);
+    listen_describe(added);
     return ENGINE_OK;
 }
 
@@ -159,7 +159,7 @@ static int open_address(struct http *http, const struct addrinfo *found, bool is
         errno = ENOMEM;
         return -1;
     }
-    describe(added);
+    listen_describe(added);
     return 0;
 }
 

@@ -23,7 +23,7 @@ static bool is_value(const char *text)
     return true;
 }
 
-static bool is_whole(const char *text)
+static bool request_is_whole(const char *text)
 {
     return *text && strlen(text) <= 18 && text[strspn(text, "0123456789")] == '\0';
 }
@@ -99,7 +99,7 @@ bool request_check(struct exchange *exchange, struct MHD_Connection *connection,
         }
     }
     if (length && coding) return request_refuse(exchange, 400, "the request has a length and is chunked");
-    if (length && !is_whole(length))
+    if (length && !request_is_whole(length))
         return request_refuse(exchange, 400, "the length of the request is not a number");
     if (coding && (strcasecmp(coding, "chunked") != 0 || !is_1_1))
         return request_refuse(exchange, 501, "the only transfer coding is chunked, with HTTP/1.1");

@@ -51,7 +51,7 @@ static int read_chain(struct certificate *certificate, const char *path)
     return n > 0 ? ENGINE_OK : command_error(ENGINE_ERROR_DATA, "%s: there is no certificate in it", path);
 }
 
-static int read_key(struct certificate *certificate, const char *path)
+static int tls_read_key(struct certificate *certificate, const char *path)
 {
     char *text;
     size_t size;
@@ -92,7 +92,7 @@ int tls_reload(struct tls *tls)
     struct certificate *read = calloc(1, sizeof *read);
     if (!read) return command_error(ENGINE_ERROR_MEMORY, "out of memory (certificate)");
     int status = read_chain(read, arguments->ssl_cert_file);
-    if (!status) status = read_key(read, arguments->ssl_key_file);
+    if (!status) status = tls_read_key(read, arguments->ssl_key_file);
     if (!status) status = check_pair(read, arguments);
     if (status) {
         free_certificate(read);

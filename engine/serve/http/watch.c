@@ -31,7 +31,7 @@ void watch_remove(struct exchange *exchange, int socket)
 }
 
 /* Takes a reference to an exchange that may have ended since its event came. */
-static struct exchange *find(struct http *http, const void *wanted)
+static struct exchange *watch_find(struct http *http, const void *wanted)
 {
     pthread_mutex_lock(&http->lock);
     struct exchange *exchange = http->first;
@@ -122,7 +122,7 @@ static struct exchange *find_quiet(struct http *http, double now)
     return exchange;
 }
 
-static void *watch(void *user)
+static void *watch_run(void *user)
 {
     struct http *http = user;
     struct epoll_event events[64];
@@ -131,7 +131,7 @@ static void *watch(void *user)
         int n = epoll_wait(http->watch, events, 64, 500);
         for (int i = 0; i < n; i++) {
             if (!events[i].data.ptr) return NULL; /* watch_stop */
-            struct exchange *exchange = find(http, events[i].data.ptr);
+            struct exchange *exchange = watch_find(http, events[i].data.ptr);
             if (!exchange) continue;
             exchange_lose(exchange);
             exchange_release(exchange);
@@ -158,7 +158,7 @@ int watch_start(struct http *http)
     http->wake = eventfd(0, EFD_CLOEXEC);
     if (http->watch < 0 || http->wake < 0 || epoll_ctl(http->watch, EPOLL_CTL_ADD, http->wake, &event) != 0)
         return command_error(ENGINE_ERROR, "cannot watch sockets: %s", strerror(errno));
-    http->watching = pthread_create(&http->watcher, NULL, watch, http) == 0;
+    http->watching = pthread_create(&http->watcher, NULL, watch_run, http) == 0;
     return http->watching ? ENGINE_OK : command_error(ENGINE_ERROR, "cannot start a thread");
 }
 

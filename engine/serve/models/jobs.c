@@ -37,7 +37,7 @@ static void job_unlink(struct job *job)
         slot->jobs = job->next;
 }
 
-static void measure(struct job *job, const struct engine_event *event)
+static void job_measure(struct job *job, const struct engine_event *event)
 {
     struct metrics *metrics = job->served->slot->server->metrics;
     double now = seconds_now();
@@ -60,13 +60,13 @@ static void job_free(struct job *job)
     free(job);
 }
 
-static void take_event(void *user, const struct engine_event *event)
+static void job_take_event(void *user, const struct engine_event *event)
 {
     struct job *job = user;
     struct model_slot *slot = job->served->slot;
     struct engine_event known = *event;
     bool done = event->kind == ENGINE_EVENT_DONE;
-    measure(job, event);
+    job_measure(job, event);
     known.request = job->id;
     known.user = job->user;
     if (done && event->reason == ENGINE_DONE_FAILED && event->status == ENGINE_ERROR_GONE)
@@ -254,7 +254,7 @@ static struct engine_request *request_copy(const struct engine_request *request)
 /* ---- Submitting ---------------------------------------------------------------------------------------- */
 
 /* With the lock. */
-static int start(struct served *served, struct job *job, const struct engine_request *request)
+static int job_start(struct served *served, struct job *job, const struct engine_request *request)
 {
     struct model_slot *slot = served->slot;
     bool goes_now = slot->n_held == 0 && job->adapter == slot->adapter;
@@ -287,11 +287,11 @@ int served_submit(struct exchange *exchange, const struct engine_request *reques
     job->event = request->event;
     job->user = request->user;
     job->submitted = seconds_now();
-    known.event = take_event;
+    known.event = job_take_event;
     known.user = job;
     pthread_mutex_lock(&slot->lock);
     job->id = ++slot->n_jobs;
-    int status = start(served, job, &known);
+    int status = job_start(served, job, &known);
     if (!status) {
         if (id) *id = job->id;
         job->next = slot->jobs;

@@ -29,8 +29,8 @@ static void wish_for(const struct served *served, struct engine_context_options 
 }
 
 /* Creates a context, or if `plan` is not NULL only a plan, with the model's adapters, all with scale 0. */
-static int with_adapters(struct served *served, struct engine_context_options *wish,
-                         struct engine_plan **plan)
+static int served_with_adapters(struct served *served, struct engine_context_options *wish,
+                                struct engine_plan **plan)
 {
     struct model_slot *slot = served->slot;
     struct engine_adapter **adapters = calloc(slot->n_adapters + 1, sizeof *adapters);
@@ -91,7 +91,7 @@ int served_open(struct served *served, uint64_t *memory)
     }
     if (status) return status;
     wish_for(served, &wish, &offload);
-    status = with_adapters(served, &wish, &plan);
+    status = served_with_adapters(served, &wish, &plan);
     for (size_t i = 0; !status && i < engine_plan_device_count(plan); i++) {
         struct engine_plan_device device;
         engine_plan_device_at(plan, i, &device);
@@ -130,7 +130,7 @@ int served_load(struct served *served)
     struct engine_context_options wish;
     int32_t offload;
     wish_for(served, &wish, &offload);
-    int status = with_adapters(served, &wish, NULL);
+    int status = served_with_adapters(served, &wish, NULL);
     served->info.struct_size = sizeof served->info;
     if (!status) status = engine_context_get_info(served->context, &served->info);
     if (!status) served->n_attention = attention_tokens(served);

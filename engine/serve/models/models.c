@@ -208,7 +208,7 @@ static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
 }
 
 /* With the lock, which is given back meanwhile. */
-static void unload(struct models *models, struct served *served)
+static void models_unload(struct models *models, struct served *served)
 {
     served->slot->is_loaded = false;
     models->loading = served;
@@ -232,7 +232,7 @@ static struct served *least_recent(struct models *models)
 }
 
 /* With the lock: unloads models until there is room for one of this size. Waits for those in use. */
-static int make_room(struct models *models, const struct served *served, uint64_t memory)
+static int models_make_room(struct models *models, const struct served *served, uint64_t memory)
 {
     served->slot->never_fits = models->max_memory > 0 && memory > models->max_memory;
     if (served->slot->never_fits)
@@ -246,7 +246,7 @@ static int make_room(struct models *models, const struct served *served, uint64_
             return ENGINE_OK;
         struct served *least = least_recent(models);
         if (least)
-            unload(models, least);
+            models_unload(models, least);
         else
             pthread_cond_wait(&models->changed, &models->lock);
     }
@@ -254,7 +254,7 @@ static int make_room(struct models *models, const struct served *served, uint64_
 }
 
 /* Without the lock. */
-static int load(struct models *models, struct served *served)
+static int models_load(struct models *models, struct served *served)
 {
     uint64_t memory;
     double began = seconds_now();
@@ -263,7 +263,7 @@ static int load(struct models *models, struct served *served)
     int status = served_open(served, &memory);
     if (!status) {
         pthread_mutex_lock(&models->lock);
-        status = make_room(models, served, memory);
+        status = models_make_room(models, served, memory);
         models->loading = served;
         pthread_mutex_unlock(&models->lock);
     }
@@ -279,7 +279,7 @@ static int load(struct models *models, struct served *served)
 }
 
 /* With the lock: takes the line of a model's exchanges. */
-static struct waiting *take_line(struct served *served)
+static struct waiting *models_take_line(struct served *served)
 {
     struct waiting *first = served->slot->first;
     served->slot->first = NULL;
@@ -318,10 +318,10 @@ static void serve_line(struct waiting *waiting)
 /* With the lock, which is given back meanwhile. */
 static void load_for_line(struct models *models, struct served *served)
 {
-    if (served->slot->is_loaded) unload(models, served); /* its device has failed */
+    if (served->slot->is_loaded) models_unload(models, served); /* its device has failed */
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
-    int status = load(models, served);
+    int status = models_load(models, served);
     bool never = served->slot->never_fits;
     char message[1024];
     snprintf(message, sizeof message, "%s", status ? command_message() : "");
@@ -333,7 +333,7 @@ static void load_for_line(struct models *models, struct served *served)
         api_error_hide_folder(message, served->slot->adapters[i].path);
     pthread_mutex_lock(&models->lock);
     models->loading = NULL;
-    struct waiting *line = take_line(served);
+    struct waiting *line = models_take_line(served);
     if (!status) {
         served->slot->is_loaded = true;
         served->slot->is_failing = false;
@@ -376,7 +376,7 @@ static void *loader_run(void *user)
 int models_load_first(struct models *models)
 {
     struct served *first = &models->all[0];
-    int status = load(models, first);
+    int status = models_load(models, first);
     if (status) return status;
     first->slot->is_loaded = true;
     first->slot->n_loads++;
@@ -388,7 +388,7 @@ int models_load_first(struct models *models)
 /* ---- Taking and giving back ---------------------------------------------------------------------------- */
 
 /* The model of this name, with the number of the adapter that it may end in. */
-static struct served *find(struct models *models, const char *name, int *adapter)
+static struct served *models_find(struct models *models, const char *name, int *adapter)
 {
     const char *colon = strrchr(name, ':');
     *adapter = -1;
@@ -432,7 +432,7 @@ void models_enter(struct models *models, struct exchange *exchange)
         exchange_fail(exchange, 400, "invalid_request_error", NULL, "model", "model is not a text");
         return;
     }
-    if (name) served = find(models, name, &exchange->adapter);
+    if (name) served = models_find(models, name, &exchange->adapter);
     if (!served) {
         exchange_fail(exchange, 404, "not_found_error", "model_not_found", "model", "there is no model '%s'",
                       name);
@@ -517,7 +517,7 @@ bool models_at(struct models *models, size_t index, struct served_state *state)
 bool models_named(struct models *models, const char *name, struct served_state *state)
 {
     int adapter;
-    const struct served *served = name ? find(models, name, &adapter) : models->all;
+    const struct served *served = name ? models_find(models, name, &adapter) : models->all;
     return served && models_at(models, (size_t)(served - models->all), state);
 }
 
@@ -544,7 +544,7 @@ void models_stop(struct models *models)
     models->running = false;
     for (size_t i = 0; i < models->n; i++) {
         pthread_mutex_lock(&models->lock);
-        struct waiting *line = take_line(&models->all[i]);
+        struct waiting *line = models_take_line(&models->all[i]);
         pthread_mutex_unlock(&models->lock);
         refuse_line(line, ENGINE_ERROR_BUSY, false, "the server is shutting down");
         if (models->all[i].slot->is_loaded) served_stop(&models->all[i]);

@@ -81,7 +81,7 @@ static json_t *arguments_of(const json_t *arguments, struct api_error *error)
 }
 
 /* A call of a tool whose input is a text. */
-static json_t *read_custom_call(const json_t *call, const char *where, struct api_error *error)
+static json_t *chat_read_custom_call(const json_t *call, const char *where, struct api_error *error)
 {
     static const char *const keys[] = {"id", "type", "custom", "index", NULL}, *const inner[] = {
                                                                                    "name", "input", NULL};
@@ -103,7 +103,7 @@ static json_t *read_custom_call(const json_t *call, const char *where, struct ap
     return read;
 }
 
-static json_t *read_call(const json_t *call, const char *where, struct api_error *error)
+static json_t *chat_read_call(const json_t *call, const char *where, struct api_error *error)
 {
     static const char *const keys[] = {"id", "type", "function", "index", "extra_content", NULL};
     static const char *const function_keys[] = {"name", "arguments", "parsed_arguments", NULL};
@@ -112,7 +112,7 @@ static json_t *read_call(const json_t *call, const char *where, struct api_error
                  *arguments = json_object_get(function, "arguments"), *id = json_object_get(call, "id");
     char param[160];
     bool custom = error->lenient && type && strcmp(type, "custom") == 0;
-    if (custom) return read_custom_call(call, where, error);
+    if (custom) return chat_read_custom_call(call, where, error);
     snprintf(param, sizeof param, "%.120s.function", where);
     if (!params_check_keys(call, where, keys, error) ||
         !params_check_keys(function, param, function_keys, error))
@@ -133,7 +133,7 @@ static json_t *read_call(const json_t *call, const char *where, struct api_error
     return read;
 }
 
-static bool read_calls(const json_t *calls, json_t *message, const char *where, struct api_error *error)
+static bool chat_read_calls(const json_t *calls, json_t *message, const char *where, struct api_error *error)
 {
     size_t i;
     json_t *call, *read = json_array();
@@ -145,7 +145,7 @@ static bool read_calls(const json_t *calls, json_t *message, const char *where, 
     {
         char param[160];
         snprintf(param, sizeof param, "%.120s[%zu]", where, i);
-        json_t *one = read_call(call, param, error);
+        json_t *one = chat_read_call(call, param, error);
         if (!one) break;
         if (json_array_append_new(read, one) != 0) api_error_memory(error);
     }
@@ -176,8 +176,8 @@ static bool note_calls(struct params *params, const json_t *message, struct api_
 static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
 #define N_ROLES (sizeof roles / sizeof *roles)
 
-static bool copy_text(const json_t *message, const char *key, const char *name, json_t *read,
-                      const char *where, struct api_error *error)
+static bool chat_copy_text(const json_t *message, const char *key, const char *name, json_t *read,
+                           const char *where, struct api_error *error)
 {
     json_t *value = json_object_get(message, key);
     if (!value || json_is_null(value)) return true;
@@ -191,13 +191,13 @@ static bool read_assistant(const json_t *message, json_t *read, const char *wher
                  *content = json_object_get(message, "content");
     char param[160];
     snprintf(param, sizeof param, "%.120s.tool_calls", where);
-    if (calls && !json_is_null(calls) && !read_calls(calls, read, param, error)) return false;
+    if (calls && !json_is_null(calls) && !chat_read_calls(calls, read, param, error)) return false;
     for (size_t i = 0; i < json_array_size(content); i++)
-        if (!copy_text(json_array_get(content, i), "reasoning_content", "reasoning_content", read, where,
-                       error))
+        if (!chat_copy_text(json_array_get(content, i), "reasoning_content", "reasoning_content", read, where,
+                            error))
             return false;
-    return copy_text(message, "reasoning", "reasoning_content", read, where, error) &&
-           copy_text(message, "reasoning_content", "reasoning_content", read, where, error);
+    return chat_copy_text(message, "reasoning", "reasoning_content", read, where, error) &&
+           chat_copy_text(message, "reasoning_content", "reasoning_content", read, where, error);
 }
 
 static bool read_tool(const json_t *message, const json_t *call_names, json_t *read, const char *where,
@@ -211,7 +211,7 @@ static bool read_tool(const json_t *message, const json_t *call_names, json_t *r
                             where, id);
     if (!json_object_get(read, "name") && json_object_set(read, "name", name) != 0)
         return api_error_memory(error);
-    return copy_text(message, "tool_call_id", "tool_call_id", read, where, error);
+    return chat_copy_text(message, "tool_call_id", "tool_call_id", read, where, error);
 }
 
 static bool read_content(const json_t *message, const char *role, json_t *read, const char *where,
@@ -233,8 +233,8 @@ static bool read_content(const json_t *message, const char *role, json_t *read, 
 }
 
 /* One message; `call_names`: of the calls so far, by id. A new reference; NULL: an error. */
-static json_t *read_message(const json_t *message, const json_t *call_names, const char *where,
-                            struct api_error *error)
+static json_t *chat_read_message(const json_t *message, const json_t *call_names, const char *where,
+                                 struct api_error *error)
 {
     static const char *const keys[] = {
         "role",   "content",           "name",      "tool_calls", "tool_call_id",
@@ -251,7 +251,7 @@ static json_t *read_message(const json_t *message, const json_t *call_names, con
     if (!params_check_keys(message, where, keys, error)) return NULL;
     json_t *read = json_pack("{s:s}", "role", strcmp(role, "developer") == 0 ? "system" : role);
     bool good = read || api_error_memory(error);
-    good = good && copy_text(message, "name", "name", read, where, error);
+    good = good && chat_copy_text(message, "name", "name", read, where, error);
     if (good && strcmp(role, "assistant") == 0) good = read_assistant(message, read, where, error);
     if (good && strcmp(role, "tool") == 0) good = read_tool(message, call_names, read, where, error);
     good = good && read_content(message, role, read, where, error);
@@ -274,7 +274,7 @@ bool params_read_messages(struct params *params, const char *name, json_t *value
     {
         char param[160];
         snprintf(param, sizeof param, "%.80s[%zu]", name, i);
-        json_t *read = read_message(message, params->call_names, param, error);
+        json_t *read = chat_read_message(message, params->call_names, param, error);
         if (!read) return false;
         if (json_array_append_new(params->messages, read) != 0) return api_error_memory(error);
         if (!note_calls(params, read, error)) return false;

@@ -52,7 +52,8 @@ static bool read_enable_thinking(struct params *params, const char *name, json_t
 }
 
 /* {"type": "enabled"}, as Anthropic's API has it, in chat. */
-static bool read_thinking(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool foreign_read_thinking(struct params *params, const char *name, json_t *value,
+                                  struct api_error *error)
 {
     static const char *const keys[] = {"type", "budget_tokens", NULL}, *const types[] = {"enabled",
                                                                                          "adaptive", "auto",
@@ -70,7 +71,8 @@ static bool read_thinking(struct params *params, const char *name, json_t *value
 }
 
 /* {"effort": "high"}, as the Responses API has it, in chat. */
-static bool read_reasoning(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool foreign_read_reasoning(struct params *params, const char *name, json_t *value,
+                                   struct api_error *error)
 {
     static const char *const keys[] = {"effort", "enabled", "summary", NULL};
     json_t *effort = json_object_get(value, "effort"), *enabled = json_object_get(value, "enabled");
@@ -124,8 +126,8 @@ static const struct params_field others[] = {
     {"n_probs", read_probabilities},
     {"think", read_think},
     {"enable_thinking", read_enable_thinking},
-    {"thinking", read_thinking},
-    {"reasoning", read_reasoning},
+    {"thinking", foreign_read_thinking},
+    {"reasoning", foreign_read_reasoning},
     {"n_indent", read_indent},
     {"t_max_predict_ms", read_most_time},
     {"timings_per_token", read_timings},
@@ -156,7 +158,7 @@ bool foreign_read(struct params *params, const json_t *body, const struct params
 
 /* ---- What cannot be done ---- */
 
-static bool is_empty(const json_t *value)
+static bool foreign_is_empty(const json_t *value)
 {
     const char *word = json_string_value(value);
     if (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0)) return true;
@@ -234,7 +236,7 @@ static bool has_type(const json_t *value, unsigned types)
            (types & ARRAY && json_is_array(value));
 }
 
-static bool check_type(const char *name, const json_t *value, unsigned types, struct api_error *error)
+static bool foreign_check_type(const char *name, const json_t *value, unsigned types, struct api_error *error)
 {
     static const char *const words[] = {"a text", "a number", "true or false", "an object", "an array"};
     char should[80] = "";
@@ -250,9 +252,9 @@ bool foreign_decides_nothing(const char *name, const json_t *value, struct api_e
 {
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         if (strcmp(without_effect[i].name, name) == 0)
-            return check_type(name, value, without_effect[i].types, error), true;
+            return foreign_check_type(name, value, without_effect[i].types, error), true;
     if (changes_answer(name)) {
-        if (!is_empty(value))
+        if (!foreign_is_empty(value))
             api_error_with_code(error, "unknown_parameter", name, "\"%s\" is not supported here", name);
         return true;
     }

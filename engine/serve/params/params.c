@@ -29,7 +29,7 @@ void params_free(struct params *params)
 
 /* ---- Fields ---- */
 
-static bool is_among(const char *name, const char *const *known)
+static bool params_is_among(const char *name, const char *const *known)
 {
     while (*known && strcmp(*known, name) != 0) known++;
     return *known != NULL;
@@ -102,7 +102,7 @@ static json_t *known_part(const json_t *object, const char *where, const char *c
         char path[160];
         if (json_is_null(value)) continue;
         snprintf(path, sizeof path, "%.80s.%.70s", where, key);
-        if (!is_among(key, known))
+        if (!params_is_among(key, known))
             api_error_unknown(error, path);
         else if (json_object_set(part, key, value) != 0)
             api_error_memory(error);
@@ -137,7 +137,7 @@ bool params_read_format(struct params *params, const char *name, json_t *value, 
 }
 
 /* Steps that only llama.cpp's server has are left out, as it leaves out what it doesn't know. */
-static bool read_samplers(struct params *params, json_t *value, struct api_error *error)
+static bool params_read_samplers(struct params *params, json_t *value, struct api_error *error)
 {
     static const char *const foreign[] = {"infill", "adaptive_p", "tfs_z", NULL};
     char message[256];
@@ -147,7 +147,7 @@ static bool read_samplers(struct params *params, json_t *value, struct api_error
     {
         const char *word = json_string_value(name);
         if (rest == value) break;
-        if (!word || !is_among(word, foreign))
+        if (!word || !params_is_among(word, foreign))
             json_array_append(rest, name);
         else
             lenient_say(error->lenient, word, "the sampler \"%s\" of a request is not here, and left out",
@@ -164,7 +164,7 @@ static bool read_text_field(struct params *params, const char *name, json_t *val
     char message[256];
     bool constrained = params->options.constrained;
     if (strcmp(name, "response_format") == 0) return params_read_format(params, name, value, error);
-    if (strcmp(name, "samplers") == 0) return read_samplers(params, value, error);
+    if (strcmp(name, "samplers") == 0) return params_read_samplers(params, value, error);
     /* As llama.cpp's server and its clients have it. */
     if (error->lenient && strcmp(name, "grammar") == 0 && json_is_string(value) &&
         json_string_length(value) == 0)
@@ -175,13 +175,13 @@ static bool read_text_field(struct params *params, const char *name, json_t *val
     return true;
 }
 
-static bool read_field(struct params *params, const char *name, json_t *value,
-                       const struct params_field *fields, struct api_error *error)
+static bool params_read_field(struct params *params, const char *name, json_t *value,
+                              const struct params_field *fields, struct api_error *error)
 {
     if (json_is_null(value)) return true;
     for (; fields->name; fields++)
         if (strcmp(fields->name, name) == 0) return fields->read(params, name, value, error);
-    if (is_among(name, text_fields)) return read_text_field(params, name, value, error);
+    if (params_is_among(name, text_fields)) return read_text_field(params, name, value, error);
     if (error->lenient && foreign_knows(name, value, error)) return !error->status;
     return api_error_unknown(error, name);
 }
@@ -193,7 +193,8 @@ bool params_read(struct params *params, json_t *body, const struct params_field 
     json_t *value;
     if (error->lenient) foreign_make_whole(body);
     bool good = !error->lenient || foreign_read(params, body, fields, error);
-    json_object_foreach(body, name, value) good = good && read_field(params, name, value, fields, error);
+    json_object_foreach(body, name, value) good =
+        good && params_read_field(params, name, value, fields, error);
     return good;
 }
 
@@ -223,7 +224,7 @@ bool params_check_fields(json_t *body, const char *const *known, struct api_erro
     if (error->lenient) foreign_make_whole(body);
     json_object_foreach(body, name, value)
     {
-        if (json_is_null(value) || is_among(name, known)) continue;
+        if (json_is_null(value) || params_is_among(name, known)) continue;
         bool other = error->lenient && foreign_decides_nothing(name, value, error);
         if (error->status || (!other && !api_error_unknown(error, name))) return false;
     }
@@ -238,7 +239,7 @@ bool params_check_keys(const json_t *object, const char *where, const char *cons
     json_object_foreach((json_t *)(size_t)object, name, value)
     {
         bool empty = json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
-        if (empty || is_among(name, known)) continue;
+        if (empty || params_is_among(name, known)) continue;
         if (error->lenient && strcmp(name, "cache_control") == 0) continue;
         char param[160];
         snprintf(param, sizeof param, "%.80s.%.70s", where, name);

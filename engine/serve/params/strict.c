@@ -107,8 +107,8 @@ static void put_place(const struct place *place, char *text, size_t size)
              place->name ? place->name : "");
 }
 
-static bool check(const json_t *schema, const struct place *place, const char *param,
-                  struct api_error *error);
+static bool strict_check_schema(const json_t *schema, const struct place *place, const char *param,
+                                struct api_error *error);
 
 static bool check_below(const json_t *value, enum kind kind, const struct place *above, const char *keyword,
                         const char *param, struct api_error *error)
@@ -120,22 +120,23 @@ static bool check_below(const json_t *value, enum kind kind, const struct place 
     if (kind == PLAIN) return true;
     if (kind == NAMED_SCHEMAS) {
         json_object_foreach((json_t *)(size_t)value, place.name, item) good =
-            good && check(item, &place, param, error);
+            good && strict_check_schema(item, &place, param, error);
         return good;
     }
-    if (!json_is_array(value)) return check(value, &place, param, error);
+    if (!json_is_array(value)) return strict_check_schema(value, &place, param, error);
     json_array_foreach(value, i, item)
     {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
         place.name = number;
-        good = good && check(item, &place, param, error);
+        good = good && strict_check_schema(item, &place, param, error);
     }
     return good;
 }
 
 /* What is no schema at all, and what is nested too deep, is for those who enforce it to refuse. */
-static bool check(const json_t *schema, const struct place *place, const char *param, struct api_error *error)
+static bool strict_check_schema(const json_t *schema, const struct place *place, const char *param,
+                                struct api_error *error)
 {
     const char *name;
     const json_t *value;
@@ -163,7 +164,7 @@ static bool check(const json_t *schema, const struct place *place, const char *p
 
 bool strict_check(const json_t *schema, const char *param, struct api_error *error)
 {
-    return check(schema, NULL, param, error);
+    return strict_check_schema(schema, NULL, param, error);
 }
 
 bool strict_check_format(const json_t *format, const char *param, struct api_error *error)

@@ -14,7 +14,7 @@
 /* ---- Offering ---- */
 
 /* Letters, digits, _ and -, not too many. */
-static bool is_name(const json_t *name, size_t most)
+static bool tools_is_name(const json_t *name, size_t most)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const char *text = json_string_value(name);
@@ -30,7 +30,7 @@ static bool check_function(const json_t *function, const char *where, struct api
     const json_t *parameters = json_object_get(function, "parameters"),
                  *description = json_object_get(function, "description"),
                  *strict = json_object_get(function, "strict");
-    if (!is_name(json_object_get(function, "name"), (size_t)most))
+    if (!tools_is_name(json_object_get(function, "name"), (size_t)most))
         return api_error_in(
             error, where, "\"%s\" should have a \"name\" of up to %d letters, digits, _ and -", where, most);
     if (!params_check_keys(function, where, function_keys, error)) return false;
@@ -224,7 +224,7 @@ json_t *params_custom_arguments(json_t *input)
  * pair of them. */
 #define MAX_ESCAPE 12
 
-static json_t *complete(const char *text, size_t size)
+static json_t *complete_arguments(const char *text, size_t size)
 {
     json_t *object = NULL;
     char *copy = malloc(size + 3);
@@ -243,7 +243,7 @@ json_t *params_custom_input(const json_t *arguments)
     size_t size = json_string_length(arguments);
     if (!text) return json_string("");
     json_t *object = json_read(text, size, JSON_ALLOW_NUL, NULL);
-    if (!object) object = complete(text, size);
+    if (!object) object = complete_arguments(text, size);
     json_t *input = json_object_get(object, "input");
     input = json_is_string(input) ? json_incref(input) : json_string("");
     json_decref(object);
@@ -267,7 +267,7 @@ static bool allow_namespace(struct params *params, const char *space, struct api
     return true;
 }
 
-static bool allow(struct params *params, const json_t *tool, const char *where, struct api_error *error)
+static bool allow_tool(struct params *params, const json_t *tool, const char *where, struct api_error *error)
 {
     static const char *const keys[] = {"type", "name", "namespace", "function", "custom", NULL},
                              *const inner_keys[] = {"name", NULL};
@@ -310,7 +310,7 @@ static bool read_allowed(struct params *params, const char *name, const json_t *
     {
         char where[96];
         snprintf(where, sizeof where, "%.60s.tools[%zu]", name, i);
-        if (!allow(params, tool, where, error)) return false;
+        if (!allow_tool(params, tool, where, error)) return false;
     }
     return true;
 }
