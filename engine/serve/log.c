@@ -1,4 +1,5 @@
-/* log.c: see log.h. */
+/* log.c: the server's lines on standard error: a line an exchange, and what the server and the engine have to
+ * say. See server.h. */
 #include "serve/server.h"
 
 #include <inttypes.h>

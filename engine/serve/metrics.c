@@ -1,5 +1,5 @@
-/* metrics.c: see metrics.h. Names of metrics follow Prometheus' rules: a unit at the end, _total for what
- * only grows. */
+/* metrics.c: what /metrics tells. Names of metrics follow Prometheus' rules: a unit at the end, _total for
+ * what only grows. */
 #include "serve/server.h"
 
 #include <inttypes.h>

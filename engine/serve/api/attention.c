@@ -57,13 +57,13 @@ static bool check_token(struct look *look, const json_t *token)
 
 static bool look_check_length(struct look *look)
 {
-    uint32_t most = look->served->n_attention;
+    uint32_t max = look->served->n_attention;
     if (look->tokens.count == 0) return api_error_in(&look->error, "messages", "the prompt is empty");
-    if (look->tokens.count <= most) return true;
+    if (look->tokens.count <= max) return true;
     return api_error_with_code(
         &look->error, "context_length_exceeded", "messages",
         "the conversation has %zu tokens, but attention weights are given for %u at most", look->tokens.count,
-        most);
+        max);
 }
 
 static bool look_check_model(struct look *look)

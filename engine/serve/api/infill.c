@@ -188,14 +188,19 @@ static json_t *stopping_text(const struct choice *choice)
     return json_text(options->stop[choice->stop].data, options->stop[choice->stop].length);
 }
 
+static const char *stop_type(const struct choice *choice)
+{
+    if (choice->cut) return "limit";
+    return choice->stop >= 0 ? "word" : "eos";
+}
+
 /* How it ended. */
 static void add_end(json_t *json, const struct choice *choice)
 {
-    const char *type = choice->cut ? "limit" : choice->stop >= 0 ? "word" : "eos";
     bool lines = choice->content.size > 0 && memchr(choice->content.data, '\n', choice->content.size);
     json_t *more =
-        json_pack("{s:s, s:o, s:b, s:b, s:o, s:o}", "stop_type", type, "stopping_word", stopping_text(choice),
-                  "truncated", 0, "has_new_line", lines, "tokens_cached",
+        json_pack("{s:s, s:o, s:b, s:b, s:o, s:o}", "stop_type", stop_type(choice), "stopping_word",
+                  stopping_text(choice), "truncated", 0, "has_new_line", lines, "tokens_cached",
                   json_count(choice->n_prompt + choice->n_generated), "timings", openai_timings(choice));
     json_object_update(json, more);
     json_decref(more);

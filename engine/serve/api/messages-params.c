@@ -207,27 +207,19 @@ static bool messages_read_message(const json_t *message, json_t *messages, const
 /* ---- The tools ---- */
 
 #define TEXT_PROPERTY(NAME, WHAT) "\"" NAME "\":{\"type\":\"string\",\"description\":\"" WHAT "\"}"
-#define EDITOR_PROPERTIES                                                                                                                                                                \
-    TEXT_PROPERTY("path", "Absolute path of a file or directory")                                                                                                                        \
-    "," TEXT_PROPERTY("file_text", "For create: what the file will contain") "," TEXT_PROPERTY("old_str", "For str_replace: a text that is in the file exactly once") "," TEXT_PROPERTY( \
-        "new_str",                                                                                                                                                                       \
-        "For str_replace: what replaces it") "," TEXT_PROPERTY("insert_text",                                                                                                            \
-                                                               "For insert: the text") ",\"insert_line\":{"                                                                              \
-                                                                                       "\"type\":"                                                                                       \
-                                                                                       "\"integer\","                                                                                    \
-                                                                                       "\"description\":"                                                                                \
-                                                                                       "\"For insert: the "                                                                              \
-                                                                                       "line after which "                                                                               \
-                                                                                       "to insert\"}"                                                                                    \
-                                                                                       ",\"view_range\":{"                                                                               \
-                                                                                       "\"type\":\"array\","                                                                             \
-                                                                                       "\"items\":{"                                                                                     \
-                                                                                       "\"type\":"                                                                                       \
-                                                                                       "\"integer\"},"                                                                                   \
-                                                                                       "\"description\":"                                                                                \
-                                                                                       "\"For view: the "                                                                                \
-                                                                                       "first and the last "                                                                             \
-                                                                                       "line\"}"
+#define EDITOR_PATH               TEXT_PROPERTY("path", "Absolute path of a file or directory")
+#define EDITOR_FILE_TEXT          TEXT_PROPERTY("file_text", "For create: what the file will contain")
+#define EDITOR_OLD_STR            TEXT_PROPERTY("old_str", "For str_replace: a text that is in the file exactly once")
+#define EDITOR_NEW_STR            TEXT_PROPERTY("new_str", "For str_replace: what replaces it")
+#define EDITOR_INSERT_TEXT        TEXT_PROPERTY("insert_text", "For insert: the text")
+#define EDITOR_INSERT_LINE                                                                                   \
+    "\"insert_line\":{\"type\":\"integer\",\"description\":\"For insert: the line after which to insert\"}"
+#define EDITOR_VIEW_RANGE                                                                                    \
+    "\"view_range\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"},"                                   \
+    "\"description\":\"For view: the first and the last line\"}"
+#define EDITOR_PROPERTIES                                                                                    \
+    EDITOR_PATH "," EDITOR_FILE_TEXT "," EDITOR_OLD_STR "," EDITOR_NEW_STR "," EDITOR_INSERT_TEXT            \
+                "," EDITOR_INSERT_LINE "," EDITOR_VIEW_RANGE
 
 /* By the beginnings of their types, which end with a date. */
 static const struct known_tool {
@@ -313,9 +305,13 @@ static bool messages_tools(struct params *params, const json_t *tools, struct ap
         snprintf(where, sizeof where, "tools[%zu]", i);
         if (!own && !error->lenient)
             return api_error_in(error, where, "tools of type \"%.60s\" are not supported", type);
-        bool good = own     ? offer_own(params, tool, where, error)
-                    : known ? offer_known(params, tool, known, where, error)
-                            : params_leave_out(type, error);
+        bool good;
+        if (own)
+            good = offer_own(params, tool, where, error);
+        else if (known)
+            good = offer_known(params, tool, known, where, error);
+        else
+            good = params_leave_out(type, error);
         if (!good) return false;
     }
     return true;

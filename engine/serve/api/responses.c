@@ -201,9 +201,11 @@ static json_t *call_item(const struct generation *g, const char *status, const j
     json_t *name = json_object_get(origin ? origin : call, "name"),
            *space = json_object_get(origin, "namespace"), *arguments = json_object_get(call, "arguments");
     bool custom = params_is_custom(&g->params, offered);
-    json_t *text = !whole   ? json_string("")
-                   : custom ? params_custom_input(arguments)
-                            : json_incref(arguments);
+    json_t *text;
+    if (!whole)
+        text = json_string("");
+    else
+        text = custom ? params_custom_input(arguments) : json_incref(arguments);
     return json_pack("{s:s, s:s, s:s, s:O, s:O, s:o, s:O*}", "id", answer->item, "type",
                      custom ? "custom_tool_call" : "function_call", "status", status, "call_id",
                      json_object_get(call, "id"), "name", name, custom ? "input" : "arguments", text,

@@ -12,6 +12,8 @@
 #include "serve/params/params.h"
 #include "serve/server.h"
 
+#define MAX_LOGPROBS 1000
+
 struct score {
     struct group group; /* a request for each answer */
     struct served *served;
@@ -74,31 +76,137 @@ static const char *score_param_of(const struct group *group, const char *message
     return "answers";
 }
 
-/* ---- Requests ---- */
+/* ---- Reading ---- */
 
-/* The fields of a line of `engine score`, and "logprobs". */
+/* A field of the body; NULL: it is absent or null. */
+static json_t *score_field(const json_t *body, const char *name)
+{
+    json_t *value = json_object_get(body, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+static bool score_read_ids(const json_t *array, struct token_list *ids, struct api_error *error)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *item = json_array_get(array, i);
+        json_int_t value = json_integer_value(item);
+        if (!json_is_integer(item) || value < 0 || value > INT32_MAX)
+            return api_error_in(error, NULL, "tokens should be an array of token ids");
+        int32_t id = (int32_t)value;
+        if (token_list_add(ids, &id, 1)) return api_error_memory(error);
+    }
+    return true;
+}
+
+/* What is known of an answer: its tokens behind those of the prompt, and its text, which ids spell. False:
+ * out of memory. */
+static bool score_keep_answer(const struct score *score, const json_t *given, struct answer *answer,
+                              const struct token_list *prompt, const struct token_list *own)
+{
+    struct text_buffer text = {0};
+    struct engine_string piece = {json_string_value(given), json_string_length(given)};
+    answer->tokens = calloc(own->count, sizeof *answer->tokens);
+    if (!answer->tokens) return false;
+    answer->n_tokens = own->count;
+    int status = token_list_add(&answer->ids, prompt->ids, prompt->count);
+    if (!status) status = token_list_add(&answer->ids, own->ids, own->count);
+    if (!status && piece.length > 0) status = text_add(&text, &piece);
+    for (size_t i = 0; i < own->count && !status; i++) {
+        answer->tokens[i].id = own->ids[i];
+        if (json_is_string(given) || engine_model_token_text(score->served->model, own->ids[i], &piece))
+            continue;
+        status = text_add(&text, &piece);
+    }
+    if (!status) status = text_add(&text, &(struct engine_string){"", 1});
+    answer->text = text.data;
+    answer->n_bytes = status ? 0 : text.size - 1;
+    return !status;
+}
+
+/* The tokens of an answer by itself: none is added before or after it. */
+static bool score_read_answer(struct score *score, const json_t *given, struct answer *answer,
+                              const struct token_list *prompt, struct api_error *error)
+{
+    const struct vocabulary *v = &score->served->vocabulary;
+    const struct question *question = score->questions.items;
+    uint32_t how = exchange_server(score->group.exchange)->arguments->special ? ENGINE_ENCODE_SPECIAL : 0u;
+    struct token_list own = {0};
+    int status = ENGINE_OK;
+    bool good = true;
+    if (json_is_string(given))
+        status = v->api->encode(v->tokenizer, json_string_value(given), json_string_length(given), how,
+                                token_list_sink, &own);
+    else if (json_is_array(given))
+        good = score_read_ids(given, &own, error);
+    else
+        good = api_error_in(error, NULL, "\"answers\" should be an array of texts or of arrays of token ids");
+    if (status) good = api_error_of_engine(error, status, NULL);
+    if (good && own.count == 0)
+        good = api_error_in(error, NULL, "answer %zu of %zu has no tokens: nothing can be scored",
+                            (size_t)(answer - question->answers) + 1, question->n_answers);
+    if (good && !score_keep_answer(score, given, answer, prompt, &own)) good = api_error_memory(error);
+    if (answer->ids.count > score->questions.n_longest) score->questions.n_longest = answer->ids.count;
+    free(own.ids);
+    return good;
+}
+
+static bool score_read_prompt(struct score *score, const json_t *body, struct token_list *prompt,
+                              struct api_error *error)
+{
+    const json_t *text = score_field(body, "prompt");
+    struct question *question = score->questions.items;
+    size_t size = json_string_length(text);
+    if (!text && !score_read_ids(score_field(body, "tokens"), prompt, error)) return false;
+    if (text) {
+        question->prompt = malloc(size + 1);
+        if (!question->prompt) return api_error_memory(error);
+        memcpy(question->prompt, json_string_value(text), size + 1);
+        question->prompt_size = size;
+        bool special = exchange_server(score->group.exchange)->arguments->special;
+        if (!generation_encode(score->served, question->prompt, size, special, prompt, error)) return false;
+    }
+    question->n_prompt = prompt->count;
+    return prompt->count > 0 ||
+           api_error_in(
+               error, NULL,
+               "the prompt has no tokens, and nothing would precede the answer: it needs one at least");
+}
+
+/* The one question, its id, prompt and answers. */
+static bool score_read_question(struct score *score, const json_t *body, struct api_error *error)
+{
+    const json_t *answers = score_field(body, "answers"), *text = score_field(body, "prompt");
+    struct token_list prompt = {0};
+    if (text && !json_is_string(text)) return api_error_in(error, NULL, "\"prompt\" should be a text");
+    if (!json_is_array(answers)) return api_error_in(error, NULL, "\"answers\" should be an array of texts");
+    size_t n = json_array_size(answers);
+    if (n == 0) return api_error_in(error, NULL, "\"answers\" is empty: there is nothing to score");
+    struct question *question = calloc(1, sizeof *question);
+    score->questions = (struct questions){.items = question, .count = question != NULL, .capacity = 1};
+    if (question) question->answers = calloc(n, sizeof *question->answers);
+    if (!question || !question->answers) return api_error_memory(error);
+    question->n_answers = n;
+    question->id = json_incref(json_object_get(body, "id"));
+    bool good = score_read_prompt(score, body, &prompt, error);
+    for (size_t i = 0; i < n && good; i++)
+        good = score_read_answer(score, json_array_get(answers, i), &question->answers[i], &prompt, error);
+    free(prompt.ids);
+    return good;
+}
+
 static bool score_read_body(struct score *score, json_t *body, struct api_error *error)
 {
     static const char *const known[] = {"model", "prompt", "tokens", "answers", "id", "logprobs", NULL};
-    const json_t *answers = json_object_get(body, "answers"), *logprobs = json_object_get(body, "logprobs");
-    /* The command line has words of its own for these. */
-    if (!answers || json_is_null(answers)) return api_error_in(error, "answers", "\"answers\" is missing");
-    if (!json_object_get(body, "prompt") == !json_object_get(body, "tokens"))
+    const json_t *logprobs = score_field(body, "logprobs");
+    if (!score_field(body, "answers")) return api_error_in(error, "answers", "\"answers\" is missing");
+    if (!score_field(body, "prompt") == !score_field(body, "tokens"))
         return api_error_in(error, "prompt", "the request should have either \"prompt\" or \"tokens\"");
-    if (!params_check_fields(body, known, error)) return false;
-    json_t *line = json_copy(body);
-    if (!line) return api_error_memory(error);
-    json_object_del(line, "model");
-    json_object_del(line, "logprobs");
-    int status = question_read(exchange_server(score->group.exchange)->arguments, score->served->model, line,
-                               &score->questions);
-    json_decref(line);
-    if (status == ENGINE_ERROR_MEMORY) return api_error_of_engine(error, status, NULL);
-    if (status) return api_error_in(error, NULL, "%s", command_message());
-    if (logprobs && !json_is_null(logprobs)) {
+    if (!params_check_fields(body, known, error) || !score_read_question(score, body, error)) return false;
+    if (logprobs) {
         json_int_t n = json_integer_value(logprobs);
-        if (!json_is_integer(logprobs) || n < 0 || n > 1000)
-            return api_error_in(error, "logprobs", "\"logprobs\" should be a whole number up to 1000");
+        if (!json_is_integer(logprobs) || n < 0 || n > MAX_LOGPROBS)
+            return api_error_in(error, "logprobs", "\"logprobs\" should be a whole number up to %d",
+                                MAX_LOGPROBS);
         score->n_logprobs = (uint32_t)n;
     }
     if (score->questions.n_longest <= score->served->info.n_context) return true;

@@ -192,7 +192,8 @@ static int render_moved(struct generation *g, int status, const struct api_error
     }
     json_decref(g->params.messages);
     g->params.messages = given;
-    return result ? result : status ? status : render_once(g);
+    if (result) return result;
+    return status ? status : render_once(g);
 }
 
 /* ---- A prompt ---- */

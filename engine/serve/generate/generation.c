@@ -44,7 +44,7 @@ struct generation *generation_create(struct exchange *exchange, const struct for
     g->model = named ? named : g->served->name;
     struct engine_sampler_options sampler = sampling_options(&g->served->sampling, new_seed());
     params_create(&g->params, &sampler);
-    g->most_tokens = exchange_server(exchange)->arguments->most_tokens;
+    g->max_tokens = exchange_server(exchange)->arguments->most_tokens;
     return g;
 }
 
@@ -235,7 +235,7 @@ static void generation_fill_request(struct group *group, size_t i, struct engine
     const struct params *params = &g->params;
     const struct token_list *tokens = &g->choices[i].prompt->tokens;
     uint32_t limit = params->options.max_tokens;
-    if (g->most_tokens > 0 && (limit == 0 || limit > g->most_tokens)) limit = g->most_tokens;
+    if (g->max_tokens > 0 && (limit == 0 || limit > g->max_tokens)) limit = g->max_tokens;
     uint32_t flags = params->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
     if (params->messages) flags |= ENGINE_REQUEST_SPECIAL;
     if (params->messages && !g->served->info.has_source) flags |= ENGINE_REQUEST_KEEP;

@@ -61,7 +61,7 @@ struct group {
 bool group_init(struct group *group, struct exchange *exchange);
 /* Makes room for `n` requests. False: an error. */
 bool group_room(struct group *group, size_t n, struct api_error *error);
-/* Before group_run, for work that comes first: notices from now on if the client goes away. After
+/* Before group_submit, for work that comes first: notices from now on if the client goes away. After
  * group_room. */
 void group_watch(struct group *group);
 /* Whether it has. */
@@ -140,8 +140,8 @@ struct generation {
     void *state; /* the format's */
     int64_t created;
     char id[40];
-    const char *model;    /* as the request names it, or the model's name */
-    uint32_t most_tokens; /* that any request gets; 0: no limit */
+    const char *model;   /* as the request names it, or the model's name */
+    uint32_t max_tokens; /* that any request gets; 0: no limit */
 
     struct token_list tokens; /* of a conversation */
     struct params_prompt conversation;
@@ -165,7 +165,7 @@ struct generation *generation_create(struct exchange *exchange, const struct for
  * answer. The generation and the exchange are no longer the caller's. */
 void generation_start(struct generation *generation, struct api_error *error);
 
-/* Ends it without an answer, which remains to be given, instead of generation_run. */
+/* Ends it without an answer, which remains to be given, instead of generation_start. */
 void generation_drop(struct generation *generation);
 
 /* Sums over the choices, for "usage"; prompts count once. */

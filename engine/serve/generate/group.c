@@ -60,16 +60,19 @@ static void fail_cancelled(struct group *group)
         group_fail_with(group, 500, "the server is shutting down");
 }
 
+/* The status of HTTP for that of a request that failed. */
+static unsigned http_status_of(int status)
+{
+    if (status == ENGINE_ERROR_DATA) return 400;
+    return status == ENGINE_ERROR_MEMORY ? OUT_OF_MEMORY_STATUS : 500;
+}
+
 void group_fail(struct group *group, const struct engine_event *event)
 {
     if (event->reason == ENGINE_DONE_CANCELLED)
         fail_cancelled(group);
     else
-        group_fail_with(group,
-                        event->status == ENGINE_ERROR_DATA     ? 400
-                        : event->status == ENGINE_ERROR_MEMORY ? OUT_OF_MEMORY_STATUS
-                                                               : 500,
-                        event->message);
+        group_fail_with(group, http_status_of(event->status), event->message);
 }
 
 /* Takes no lock: the caller may hold one that exchange_send waits for. */

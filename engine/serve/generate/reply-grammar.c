@@ -31,7 +31,8 @@ static void grammar_put_string(struct writer *w, const char *text)
     grammar_put(w, "\"");
     for (; *text; text++) {
         char one[2] = {*text, '\0'};
-        grammar_put(w, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : one);
+        if (*text == '"' || *text == '\\') grammar_put(w, "\\");
+        grammar_put(w, *text == '\n' ? "\\n" : one);
     }
     grammar_put(w, "\"");
 }
@@ -278,10 +279,9 @@ static void put_calls(struct writer *w, const struct params *params)
     if (listed) grammar_put(w, " \"[\" ");
     grammar_put(w, "call");
     /* A line break after a call does not promise another one. */
-    if (!one)
-        grammar_put(w, listed                           ? " (\",\" \" \"? call)*"
-                       : format == ENGINE_REPLY_MISTRAL ? " call*"
-                                                        : " (\"\\n\"? call)* \"\\n\"? ");
+    const char *more = " (\"\\n\"? call)* \"\\n\"? ";
+    if (format == ENGINE_REPLY_MISTRAL) more = listed ? " (\",\" \" \"? call)*" : " call*";
+    if (!one) grammar_put(w, more);
     if (listed) grammar_put(w, " \"]\" ");
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
 }
@@ -342,9 +342,10 @@ static void put_text_or_calls(struct writer *w, const struct params *params)
         grammar_put(w, ")");
         return;
     }
-    put_text_without(w, format == ENGINE_REPLY_MISTRAL    ? "[TOOL_CALLS]"
-                        : format == ENGINE_REPLY_DEEPSEEK ? "<｜tool▁calls▁begin｜>"
-                                                          : "<tool_call>");
+    const char *mark = "<tool_call>";
+    if (format == ENGINE_REPLY_MISTRAL) mark = "[TOOL_CALLS]";
+    if (format == ENGINE_REPLY_DEEPSEEK) mark = "<｜tool▁calls▁begin｜>";
+    put_text_without(w, mark);
     grammar_put(w, "(");
     put_calls(w, params);
     grammar_put(w, ")?");

@@ -105,7 +105,7 @@ int served_open(struct served *served, uint64_t *memory)
  * second time. */
 static uint32_t attention_tokens(const struct served *served)
 {
-    const uint32_t most = served->slot->server->arguments->most_attention;
+    const uint32_t max = served->slot->server->arguments->most_attention;
     const struct engine_metadata *metadata = engine_model_metadata(served->model);
     struct engine_model_info info = {.struct_size = sizeof info};
     struct engine_plan_totals totals;
@@ -118,7 +118,7 @@ static uint32_t attention_tokens(const struct served *served)
     if (!known || served->info.is_encoder || info.file_size > MAX_SECOND_LOAD || totals.n_layers == 0)
         return 0;
     double n = sqrt((double)MAX_WEIGHTS / ((double)totals.n_layers * (double)n_heads));
-    uint32_t fits = n < (double)most ? (uint32_t)n : most;
+    uint32_t fits = n < (double)max ? (uint32_t)n : max;
     return fits < served->info.n_context ? fits : served->info.n_context;
 }
 

@@ -82,7 +82,8 @@ bool api_error_of_engine(struct api_error *error, int status, const char *param)
     if (status == ENGINE_ERROR_MEMORY) return api_error_memory(error);
     if (error->status) return false;
     api_error_in(error, param, "%s", engine_error_message());
-    error->status = status == ENGINE_ERROR_BUSY ? 429 : theirs ? 400 : 500;
+    error->status = theirs ? 400 : 500;
+    if (status == ENGINE_ERROR_BUSY) error->status = 429;
     return false;
 }
 

@@ -124,9 +124,11 @@ static json_t *chat_read_call(const json_t *call, const char *where, struct api_
         api_error_in(error, where,
                      "a call should have an \"id\" and a \"function\" with \"name\" and \"arguments\"");
     if (error->status) return NULL;
-    json_t *object = json_is_string(arguments) ? arguments_of(arguments, error)
-                     : arguments               ? json_incref((json_t *)(size_t)arguments)
-                                               : json_object();
+    json_t *object;
+    if (json_is_string(arguments))
+        object = arguments_of(arguments, error);
+    else
+        object = arguments ? json_incref((json_t *)(size_t)arguments) : json_object();
     json_t *read = json_pack("{s:O, s:s, s:{s:O, s:o}}", "id", id, "type", "function", "function", "name",
                              name, "arguments", object);
     if (!read) api_error_memory(error);

@@ -97,7 +97,7 @@ static bool read_indent(struct params *params, const char *name, json_t *value, 
     return true;
 }
 
-static bool read_most_time(struct params *params, const char *name, json_t *value, struct api_error *error)
+static bool read_max_time(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     double milliseconds = json_number_value(value);
     if (!json_is_number(value)) return api_error_in(error, name, "\"%s\" should be a number", name);
@@ -129,7 +129,7 @@ static const struct params_field others[] = {
     {"thinking", foreign_read_thinking},
     {"reasoning", foreign_read_reasoning},
     {"n_indent", read_indent},
-    {"t_max_predict_ms", read_most_time},
+    {"t_max_predict_ms", read_max_time},
     {"timings_per_token", read_timings},
     {"response_fields", read_answer_fields},
     {NULL, NULL},

@@ -136,7 +136,7 @@ bool params_read_format(struct params *params, const char *name, json_t *value, 
     return !error->status && strict_check_format(value, name, error);
 }
 
-/* Steps that only llama.cpp's server has are left out, as it leaves out what it doesn't know. */
+/* Samplers that only llama.cpp's server has are left out, as it leaves out what it doesn't know. */
 static bool params_read_samplers(struct params *params, json_t *value, struct api_error *error)
 {
     static const char *const foreign[] = {"infill", "adaptive_p", "tfs_z", NULL};

@@ -14,25 +14,25 @@
 /* ---- Offering ---- */
 
 /* Letters, digits, _ and -, not too many. */
-static bool tools_is_name(const json_t *name, size_t most)
+static bool tools_is_name(const json_t *name, size_t max)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const char *text = json_string_value(name);
     size_t length = json_string_length(name);
-    return text && length > 0 && length <= most && strspn(text, allowed) == length;
+    return text && length > 0 && length <= max && strspn(text, allowed) == length;
 }
 
 static const char *const function_keys[] = {"name", "description", "parameters", "strict", NULL};
 
 static bool check_function(const json_t *function, const char *where, struct api_error *error)
 {
-    int most = error->lenient ? PARAMS_MAX_TOOL_NAME : MAX_NAME_STRICT;
+    int max = error->lenient ? PARAMS_MAX_TOOL_NAME : MAX_NAME_STRICT;
     const json_t *parameters = json_object_get(function, "parameters"),
                  *description = json_object_get(function, "description"),
                  *strict = json_object_get(function, "strict");
-    if (!tools_is_name(json_object_get(function, "name"), (size_t)most))
-        return api_error_in(
-            error, where, "\"%s\" should have a \"name\" of up to %d letters, digits, _ and -", where, most);
+    if (!tools_is_name(json_object_get(function, "name"), (size_t)max))
+        return api_error_in(error, where,
+                            "\"%s\" should have a \"name\" of up to %d letters, digits, _ and -", where, max);
     if (!params_check_keys(function, where, function_keys, error)) return false;
     if (parameters && !json_is_null(parameters) && !json_is_object(parameters))
         return api_error_in(error, where, "\"%s.parameters\" should be a JSON schema, an object", where);
@@ -63,10 +63,10 @@ static json_t *known_function(const json_t *function)
 bool params_offer(struct params *params, const json_t *function, json_t *origin, const char *where,
                   struct api_error *error)
 {
-    int most = error->lenient ? MAX_TOOLS : MAX_TOOLS_STRICT;
+    int max = error->lenient ? MAX_TOOLS : MAX_TOOLS_STRICT;
     bool good = check_function(function, where, error);
-    if (good && json_array_size(params->tools) >= (size_t)most)
-        good = api_error_in(error, "tools", "\"tools\" has more than %d tools", most);
+    if (good && json_array_size(params->tools) >= (size_t)max)
+        good = api_error_in(error, "tools", "\"tools\" has more than %d tools", max);
     if (good && origin) {
         if (!params->origins) params->origins = json_object();
         good = json_object_set(params->origins, json_string_value(json_object_get(function, "name")),
