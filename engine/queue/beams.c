@@ -87,12 +87,10 @@ static struct beam_search_options options_of(const struct engine_queue *queue,
     };
 }
 
-int beams_create(const struct engine_queue *queue, const struct engine_request *given,
-                 const struct request *created, struct beams **out)
+static int beams_create(const struct engine_queue *queue, const struct engine_request *given,
+                        struct request *created)
 {
-    *out = NULL;
-    if (given->n_beams < 2) return ENGINE_OK;
-    int status = check(queue, given, &created->sampler_settings);
+    int status = check(queue, given, &created->text.settings);
     if (status) return status;
     struct beams *beams = calloc(1, sizeof *beams);
     if (!beams) return error_memory("beams");
@@ -102,17 +100,14 @@ int beams_create(const struct engine_queue *queue, const struct engine_request *
     beams->n_cached = calloc(given->n_beams, sizeof *beams->n_cached);
     beams->results = calloc(given->n_beams, sizeof *beams->results);
     if (!status && (!beams->sequences || !beams->n_cached || !beams->results)) status = error_memory("beams");
-    if (status) {
-        beams_destroy(beams);
-        return status;
-    }
-    for (uint32_t i = 0; i < given->n_beams; i++) beams->sequences[i] = -1;
-    *out = beams;
-    return ENGINE_OK;
+    for (uint32_t i = 0; i < given->n_beams && beams->sequences; i++) beams->sequences[i] = -1;
+    created->beams = beams; /* freed with the request */
+    return status;
 }
 
-void beams_destroy(struct beams *beams)
+static void beams_destroy(struct request *request)
 {
+    struct beams *beams = request->beams;
     if (!beams) return;
     for (uint32_t i = 0; beams->matches && i < beams->search.options.n_beams; i++)
         engine_match_destroy(beams->matches[i]);
@@ -197,7 +192,7 @@ static void catch_up(const struct engine_queue *queue, struct request *request)
     free(tokens);
 }
 
-void beams_begin(struct engine_queue *queue, struct request *request)
+static void beams_begin(struct engine_queue *queue, struct request *request)
 {
     struct beams *beams = request->beams;
     beams->sequences[0] = request->sequence;
@@ -210,7 +205,7 @@ void beams_begin(struct engine_queue *queue, struct request *request)
 }
 
 /* The first beam's text is what the request looks for in the cache when it begins again. */
-void beams_give_back(struct engine_queue *queue, struct request *request)
+static void beams_give_back(struct engine_queue *queue, struct request *request)
 {
     struct beams *beams = request->beams;
     for (uint32_t i = 0; i < beams->search.options.n_beams; i++) {
@@ -227,7 +222,7 @@ void beams_give_back(struct engine_queue *queue, struct request *request)
     write_tokens(request, 0, request->tokens);
 }
 
-void beams_count_cached(const struct engine_queue *queue, struct request *request)
+static void beams_count_cached(const struct engine_queue *queue, struct request *request)
 {
     struct beams *beams = request->beams;
     for (uint32_t i = 0; i < beams->search.n_live; i++) {
@@ -239,8 +234,8 @@ void beams_count_cached(const struct engine_queue *queue, struct request *reques
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-void beams_describe(const struct engine_queue *queue, const struct request *request,
-                    struct step_request *plan)
+static void beams_describe(const struct engine_queue *queue, const struct request *request,
+                           struct step_request *plan)
 {
     const struct beams *beams = request->beams;
     const struct beam_search *search = &beams->search;
@@ -272,8 +267,9 @@ uint32_t beams_count_sequences(const struct request *request)
 }
 
 /* Beams that have to be computed again give no logits until all have. */
-size_t beams_count_rows(const struct request *request)
+static size_t beams_count_rows(const struct request *request, const struct step_request *plan)
 {
+    (void)plan;
     uint32_t n_live = request->beams->search.n_live;
     return n_live == 1 || first_behind(request) == n_live ? n_live : 0;
 }
@@ -292,13 +288,14 @@ static bool fill_all(struct step_batch *batch, const struct request *request)
     return good;
 }
 
-bool beams_fill(struct step_batch *batch, const struct request *request, const struct step_request *plan)
+static bool beams_fill(struct step_batch *batch, const struct request *request,
+                       const struct step_request *plan)
 {
     const struct beams *beams = request->beams;
     uint32_t behind = first_behind(request);
     if (plan->n_now == 0) return true;
     if (behind == beams->search.n_live) return fill_all(batch, request);
-    bool wanted = plan->n_now == plan->n_pending && beams_count_rows(request) > 0;
+    bool wanted = plan->n_now == plan->n_pending && beams_count_rows(request, plan) > 0;
     int32_t *tokens = calloc(length_of(request), sizeof *tokens);
     if (!tokens) return false;
     write_tokens(request, behind, tokens);
@@ -310,8 +307,10 @@ bool beams_fill(struct step_batch *batch, const struct request *request, const s
     return good;
 }
 
-void beams_computed(struct engine_queue *queue, struct request *request, const struct step_request *plan)
+static void beams_computed(struct engine_queue *queue, struct request *request,
+                           const struct step_request *plan, const float *states)
 {
+    (void)states;
     struct beams *beams = request->beams;
     uint32_t behind = first_behind(request);
     if (behind == beams->search.n_live) {
@@ -345,7 +344,7 @@ static int read_logits(struct engine_queue *queue, struct request *request, floa
         float *row = logits + (size_t)i * queue->info.n_vocab;
         status = logprobs_check(row, queue->n_sampled);
         if (status) return status;
-        sampler_add_bias(&request->sampler_settings, row);
+        sampler_add_bias(&request->text.settings, row);
         status = request_never_end(queue, request, row);
         if (!status && request->beams->matches)
             status = engine_match_apply(request->beams->matches[i], row, queue->n_sampled);
@@ -364,10 +363,10 @@ static int read_logits(struct engine_queue *queue, struct request *request, floa
 static int begin_matches(struct request *request)
 {
     struct beams *beams = request->beams;
-    if (!request->match || beams->matches) return ENGINE_OK;
+    if (!request->text.match || beams->matches) return ENGINE_OK;
     beams->matches = calloc(beams->search.options.n_beams, sizeof *beams->matches);
     if (!beams->matches) return error_memory("beams");
-    return engine_match_copy(request->match, &beams->matches[0]);
+    return engine_match_copy(request->text.match, &beams->matches[0]);
 }
 
 /* Gives the new live beams matches: copies of those that they continue, with one token more. */
@@ -408,15 +407,15 @@ static void end_final(struct beams *beams)
     }
 }
 
-bool beams_are_incomplete(const struct request *request)
+static bool beams_are_incomplete(const struct request *request)
 {
     const struct beams *beams = request->beams;
     struct engine_match *match = NULL;
-    if (!request->match || beams->n_results == 0) return false;
+    if (!request->text.match || beams->n_results == 0) return false;
     const struct engine_beam *best = &beams->results[0];
     int status = ENGINE_OK;
     /* The token that ends a text may be one that the grammar names; it isn't among the tokens. */
-    if (best->reason == ENGINE_DONE_END || engine_match_copy(request->match, &match)) return false;
+    if (best->reason == ENGINE_DONE_END || engine_match_copy(request->text.match, &match)) return false;
     for (size_t i = 0; i < best->n_tokens && !status; i++)
         status = engine_match_accept(match, best->tokens[i]);
     bool incomplete = !status && engine_match_get_state(match) == ENGINE_MATCH_INCOMPLETE;
@@ -469,7 +468,7 @@ static int fork_sequences(const struct engine_queue *queue, struct request *requ
     return status;
 }
 
-bool beams_take_logits(struct engine_queue *queue, struct request *request, float *logits)
+static bool beams_take_logits(struct engine_queue *queue, struct request *request, float *logits)
 {
     struct beam_search *search = &request->beams->search;
     int status = begin_matches(request);
@@ -488,7 +487,7 @@ bool beams_take_logits(struct engine_queue *queue, struct request *request, floa
     }
     request->n_generated++;
     if (goes_on)
-        request_tell_beams(queue, request);
+        request_tell_progress(queue, request, ENGINE_EVENT_BEAMS);
     else
         request_finish(queue, request, (enum engine_done_reason)search->found[0].reason, ENGINE_OK);
     return goes_on;
@@ -536,7 +535,8 @@ static int collect_texts(const struct engine_queue *queue, const struct request 
     return status;
 }
 
-int beams_collect(const struct engine_queue *queue, struct request *request, enum engine_done_reason reason)
+static int beams_collect(const struct engine_queue *queue, struct request *request,
+                         enum engine_done_reason reason)
 {
     struct beams *beams = request->beams;
     struct beam_search *search = &beams->search;
@@ -564,8 +564,32 @@ int beams_collect(const struct engine_queue *queue, struct request *request, enu
     return request->flags & ENGINE_REQUEST_NO_TEXT ? ENGINE_OK : collect_texts(queue, request);
 }
 
-const struct engine_beam *beams_results(const struct request *request, uint32_t *count)
+/* The best text is the request's. */
+static void beams_complete(const struct engine_queue *queue, struct request *request,
+                           struct engine_event *event)
 {
-    *count = request->beams->n_results;
-    return request->beams->results;
+    (void)queue;
+    event->beams = request->beams->results;
+    event->n_beams = request->beams->n_results;
+    if (event->n_beams == 0) return;
+    const struct engine_beam *best = &event->beams[0];
+    event->text = best->text;
+    event->incomplete = beams_are_incomplete(request);
+    event->n_generated = request->n_generated = (uint32_t)best->n_tokens;
+    if (event->reason != ENGINE_DONE_CANCELLED) event->reason = best->reason;
 }
+
+const struct request_kind request_beams = {
+    .create = beams_create,
+    .destroy = beams_destroy,
+    .start = beams_begin,
+    .give_back = beams_give_back,
+    .describe = beams_describe,
+    .count_rows = beams_count_rows,
+    .fill = beams_fill,
+    .computed = beams_computed,
+    .count_cached = beams_count_cached,
+    .take = beams_take_logits,
+    .collect = beams_collect,
+    .complete = beams_complete,
+};

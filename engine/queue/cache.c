@@ -13,7 +13,7 @@ uint64_t cache_free(const struct engine_queue *queue)
 static size_t most_reused(const struct request *request)
 {
     size_t next_score = request_next_score(request);
-    if (request->pooling) return 0; /* every state is needed */
+    if (request->kind->pools) return 0; /* every state is needed */
     return next_score < SIZE_MAX ? next_score : request->n_tokens - 1;
 }
 

@@ -117,7 +117,7 @@ void draft_seconds(const struct draft *draft, const struct request *request, dou
 /* Requests that want another guess in round `round`. */
 static bool takes_part(const struct request *request, size_t round)
 {
-    return request->guesses.count > round && request->guesses.source == PACE_DRAFT;
+    return request->text.guesses.count > round && request->text.guesses.source == PACE_DRAFT;
 }
 
 /* The tokens that a request adds to a round: first all that the draft model hasn't seen, then guess after
@@ -126,7 +126,8 @@ static bool add_pending(struct draft *draft, const struct request *request, size
 {
     int32_t sequence = request->sequence;
     bool good = true;
-    if (round > 0) return step_batch_add(&draft->batch, request->guesses.tokens[round - 1], sequence, true);
+    if (round > 0)
+        return step_batch_add(&draft->batch, request->text.guesses.tokens[round - 1], sequence, true);
     for (size_t i = n_known(draft, request); i < request->n_tokens && good; i++)
         good = step_batch_add(&draft->batch, request->tokens[i], sequence, i + 1 == request->n_tokens);
     return good;
@@ -148,7 +149,7 @@ static int run_round(struct draft *draft, const struct requests *requests, size_
     for (size_t i = 0; i < requests->count && !status; i++) {
         struct request *request = requests->items[i];
         if (!takes_part(request, round)) continue;
-        status = engine_sample(draft->sampler, row, &request->guesses.tokens[round]);
+        status = engine_sample(draft->sampler, row, &request->text.guesses.tokens[round]);
         row += draft->info.n_vocab;
     }
     return status;
@@ -160,8 +161,8 @@ static void leave_out(struct draft *draft, const struct requests *requests, size
     for (size_t i = 0; i < requests->count; i++) {
         struct request *request = requests->items[i];
         if (!takes_part(request, round)) continue;
-        request->no_draft = true;
-        request->guesses.count = 0;
+        request->text.no_draft = true;
+        request->text.guesses.count = 0;
         engine_sequence_truncate(draft->context, (uint32_t)request->sequence, 0);
     }
 }
@@ -173,7 +174,7 @@ int draft_guess(struct draft *draft, const struct requests *requests)
         if (!takes_part(request, 0)) continue;
         size_t room =
             draft->info.n_context > request->n_tokens ? draft->info.n_context - request->n_tokens : 0;
-        if (request->guesses.count > room) request->guesses.count = room;
+        if (request->text.guesses.count > room) request->text.guesses.count = room;
         draft_truncate(draft, (uint32_t)request->sequence,
                        request->n_tokens - 1); /* after a step that was planned again */
         if (n_known(draft, request) == 0) {

@@ -39,7 +39,7 @@ static uint32_t count_groups(struct engine_queue *queue, size_t *n_running, size
             continue;
         }
         bool decodes = request->n_cached > 0 && request->n_tokens - request->n_cached == 1;
-        if (!decodes || request->beams || request->pooling) return 1;
+        if (!decodes || !request->kind->decodes) return 1;
         ++*n_running;
         *n_free += request->flight == 0;
     }

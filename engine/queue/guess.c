@@ -124,10 +124,10 @@ size_t lookup_guess(const struct lookup *lookup, const int32_t *tokens, size_t n
 
 int guess_begin(const struct engine_queue *queue, struct request *request)
 {
-    pace_create(&request->pace);
-    if (!queue->lookup || request->lookup) return ENGINE_OK;
-    request->lookup = lookup_create();
-    return request->lookup ? ENGINE_OK : error_memory("lookup");
+    pace_create(&request->text.pace);
+    if (!queue->lookup || request->text.lookup) return ENGINE_OK;
+    request->text.lookup = lookup_create();
+    return request->text.lookup ? ENGINE_OK : error_memory("lookup");
 }
 
 static enum pace_source source_of(size_t n_alike)
@@ -160,23 +160,23 @@ static struct pace_answer ask(const struct engine_queue *queue, const struct req
                               const struct pace_question *question)
 {
     if (queue->n_guess_least == queue->n_guess_most) return (struct pace_answer){.n_guess = question->n_most};
-    return pace_choose(&request->pace, question);
+    return pace_choose(&request->text.pace, question);
 }
 
 /* Chooses the source and number of one request's guesses. */
 static int choose(struct engine_queue *queue, struct request *request, struct pace_question *question)
 {
-    struct guesses *guesses = &request->guesses;
+    struct guesses *guesses = &request->text.guesses;
     struct pace_answer best = {0};
     if (queue->lookup) {
-        if (!lookup_extend(request->lookup, request->tokens, request->n_tokens))
+        if (!lookup_extend(request->text.lookup, request->tokens, request->n_tokens))
             return error_memory("lookup");
-        size_t alike = lookup_guess(request->lookup, request->tokens, request->n_tokens, question->n_most,
-                                    guesses->tokens);
+        size_t alike = lookup_guess(request->text.lookup, request->tokens, request->n_tokens,
+                                    question->n_most, guesses->tokens);
         guesses->source = question->source = source_of(alike);
         if (alike > 0) best = ask(queue, request, question);
     }
-    if (queue->draft && !request->no_draft) {
+    if (queue->draft && !request->text.no_draft) {
         question->source = PACE_DRAFT;
         draft_seconds(queue->draft, request, &question->seconds_once, &question->seconds_each);
         struct pace_answer answer = ask(queue, request, question);
@@ -205,44 +205,44 @@ int guess_step(struct engine_queue *queue, const struct step_limits *limits)
     size_t n_requests = 0;
     int status = ENGINE_OK;
     for (size_t i = 0; i < queue->active.count; i++) {
-        queue->active.items[i]->guesses.count = 0;
+        queue->active.items[i]->text.guesses.count = 0;
         if (queue->plan[i].n_now > 0) n_requests += 1 + queue->plan[i].n_growing;
     }
     if ((!queue->lookup && !queue->draft) || reads_prompts(queue)) return ENGINE_OK;
     size_t n_tokens = n_requests;
     for (size_t i = 0; i < queue->active.count && !status; i++) {
         struct request *request = queue->active.items[i];
-        if (queue->plan[i].n_now == 0 || request->beams) continue;
+        if (queue->plan[i].n_now == 0 || !request->kind->decodes) continue;
         struct pace_question question = {.n_most = most_guesses(queue, limits, i, n_tokens),
                                          .n_requests = n_requests,
                                          .n_tokens = n_tokens,
                                          .costs = &queue->costs};
         status = choose(queue, request, &question);
-        queue->plan[i].n_guess = request->guesses.count;
-        n_tokens += request->guesses.count;
+        queue->plan[i].n_guess = request->text.guesses.count;
+        n_tokens += request->text.guesses.count;
     }
     if (!status && queue->draft) status = draft_guess(queue->draft, &queue->active);
     for (size_t i = 0; i < queue->active.count; i++) /* the draft's cache may have been full */
-        queue->plan[i].n_guess = queue->active.items[i]->guesses.count;
+        queue->plan[i].n_guess = queue->active.items[i]->text.guesses.count;
     return status;
 }
 
 bool guess_check(struct engine_queue *queue, struct request *request, float *logits)
 {
-    struct guesses *guesses = &request->guesses;
+    struct guesses *guesses = &request->text.guesses;
     size_t n_accepted = 0;
     bool goes_on;
-    request->n_guessed += (uint32_t)guesses->count;
+    request->text.n_guessed += (uint32_t)guesses->count;
     for (;;) {
         goes_on = request_take_logits(queue, request, logits + n_accepted * queue->info.n_vocab);
         if (!goes_on || n_accepted == guesses->count || atomic_load(&request->cancelled)) break;
         if (request->tokens[request->n_tokens - 1] != guesses->tokens[n_accepted]) break;
         n_accepted++;
-        request->n_accepted++;
+        request->text.n_accepted++;
     }
     ENGINE_ASSERT(n_accepted <= guesses->count);
-    pace_record(&request->pace, guesses->source, guesses->count, n_accepted, guesses->cost);
-    pace_earn(&request->pace, n_accepted + 1);
+    pace_record(&request->text.pace, guesses->source, guesses->count, n_accepted, guesses->cost);
+    pace_earn(&request->text.pace, n_accepted + 1);
     if ((goes_on || request->kept) && guesses->count > 0) {
         request->n_cached += n_accepted;
         uint32_t sequence = (uint32_t)request->sequence;

@@ -5,9 +5,10 @@
  *   plan-step.c   what a step computes
  *   step.c        one step: its tokens, and who gets its logits
  *   groups.c      steps of several groups of requests at once
- *   request.c     one request: its tokens, its text, its events; request-create.c makes it
+ *   request.c     one request: its events and its end; request-create.c makes it
+ *                 and their kinds: request-text.c (texts, and prompts that are scored), request-pooled.c
+ *                 (embeddings, and scores of heads), beams.c (with beam-search.c: which beams go on)
  *   cache.c       the queue's use of the context's cache
- *   beams.c       requests with beams; beam-search.c: which beams go on
  *   guess.c       tokens that are guessed from the text so far, and checked by the step
  *   draft.c       the model that guesses them; pace.c: how many are worth it
  *
@@ -75,16 +76,96 @@ struct guesses {
     double cost; /* as pace_choose says */
 };
 
+struct request;
+
+/* What a request is for: it decides what a step computes for the request, and what becomes of that. All
+ * others that deal with requests only know these functions. */
+struct request_kind {
+    bool
+        decodes; /* it grows by a token a step in one sequence, so tokens can be guessed, and decoded in groups */
+    bool pools; /* it needs all states of the prompt, and no logits */
+
+    /* Checks what is asked for, and makes the kind's part of a request whose text part is made. NULL: there
+     * is none. */
+    int (*create)(const struct engine_queue *queue, const struct engine_request *given,
+                  struct request *request);
+    void (*destroy)(struct request *request); /* NULL: nothing to free */
+    /* Its first turn. NULL: nothing to make. */
+    int (*begin)(struct engine_queue *queue, struct request *request);
+    /* It has its sequence, the first one. NULL: nothing to do. */
+    void (*start)(struct engine_queue *queue, struct request *request);
+    /* Gives back what it has of the cache. It may start again. */
+    void (*give_back)(struct engine_queue *queue, struct request *request);
+    /* Adds what the plan has to know, whether the request waits or runs. NULL: nothing. */
+    void (*describe)(const struct engine_queue *queue, const struct request *request,
+                     struct step_request *plan);
+    /* Rows of logits that a step gives which computes all that is pending. */
+    size_t (*count_rows)(const struct request *request, const struct step_request *plan);
+    /* Adds the planned tokens. False: out of memory. */
+    bool (*fill)(struct step_batch *batch, const struct request *request, const struct step_request *plan);
+    /* They have been computed; `states` [plan->n_now, n_embd] if it pools. */
+    void (*computed)(struct engine_queue *queue, struct request *request, const struct step_request *plan,
+                     const float *states);
+    /* Sequences may be shorter than thought. */
+    void (*count_cached)(const struct engine_queue *queue, struct request *request);
+    /* The position whose logits score the next token to be scored; SIZE_MAX: none is left. The positions
+     * after it up to that of the last token but one of the prompt score the others. NULL: none is scored. */
+    size_t (*next_score)(const struct request *request);
+    /* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False: the
+     * request has failed, because these are not numbers. */
+    bool (*score)(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
+    /* All that was pending is computed: goes on by the rows of logits [count_rows, n_vocab], which it
+     * overwrites. True if the request continues; otherwise its last event has been made. */
+    bool (*take)(struct engine_queue *queue, struct request *request, float *logits);
+    /* It ends, and hasn't failed: makes its results. Returns an enum engine_status. NULL: nothing to make. */
+    int (*collect)(const struct engine_queue *queue, struct request *request, enum engine_done_reason reason);
+    /* Adds them to the last event. NULL: nothing. */
+    void (*complete)(const struct engine_queue *queue, struct request *request, struct engine_event *event);
+};
+extern const struct request_kind request_text, request_scored; /* request-text.c */
+extern const struct request_kind request_pooled;               /* request-pooled.c */
+extern const struct request_kind request_beams;                /* beams.c */
+
+/* How a request's tokens are chosen and become text. Beams have the settings, the match and the tokens that
+ * stop. */
+struct request_text {
+    struct sampler_settings settings;
+    struct stop_texts stop;
+    int32_t *stop_tokens; /* [n_stop_tokens] */
+    size_t n_stop_tokens;
+    struct engine_match *match; /* from the beginning; NULL: any text */
+    uint32_t n_logprobs;
+    /* Kept while the request is put back. NULL until it first runs. */
+    struct engine_sampler *sampler;
+    struct engine_decoder *decoder;
+    struct logprobs logprobs; /* if n_logprobs is not 0, or tokens are scored */
+    /* Where the queue guesses. */
+    struct lookup *lookup;
+    struct pace pace;
+    struct guesses guesses;
+    bool no_draft; /* the draft model's cache was full once */
+    uint32_t n_guessed, n_accepted;
+};
+
+/* Tokens of the prompt to score, the last but one of them before the others; and those reported. */
+struct request_scores {
+    uint32_t n, n_told;
+};
+
+struct request_pool {
+    uint32_t pooling; /* enum engine_pooling; 0: no embedding */
+    double *sums;     /* [n_embd] the sum of the states so far, or the chosen one */
+    float *embedding; /* [n_embd], or for RANK [n_labels] */
+    int32_t *types;   /* [n_prompt] of the prompt's tokens; NULL: all 0 */
+};
+
 struct request {
+    const struct request_kind *kind;
     uint64_t id; /* increases from one request to the next */
     int32_t priority;
     uint32_t flags, max_tokens;
     void (*event)(void *user, const struct engine_event *event);
     void *user;
-    struct sampler_settings sampler_settings;
-    struct stop_texts stop;
-    int32_t *stop_tokens; /* [n_stop_tokens] */
-    size_t n_stop_tokens;
 
     int32_t *tokens; /* [n_tokens] the prompt and what has been generated; room for [capacity] */
     size_t n_tokens, n_prompt, capacity;
@@ -95,28 +176,14 @@ struct request {
     uint32_t n_reused, n_generated;
     int32_t *source; /* [n_source] the text that the encoder reads; NULL: the model has no encoder */
     size_t n_source;
-    bool is_encoded; /* in `sequence` */
-    /* Kept while the request is put back. NULL until it first runs. */
-    struct engine_sampler *sampler;
-    struct engine_decoder *decoder;
-    struct engine_match *match; /* from the beginning; NULL: any text */
-    struct beams *beams;        /* NULL: there are none */
-    uint32_t n_logprobs;
-    uint32_t n_score, n_scored;             /* tokens of the prompt to score; those reported */
-    struct logprobs logprobs;               /* if n_logprobs or n_score is not 0 */
-    uint32_t pooling;                       /* enum engine_pooling; 0: no embedding */
-    double *pooled;                         /* [n_embd] the sum of the states so far, or the chosen one */
-    float *embedding;                       /* [n_embd], or for RANK [n_labels] */
-    int32_t *token_types;                   /* [n_prompt]; NULL: all 0 */
+    bool is_encoded;                        /* in `sequence` */
     double submitted, started, prompt_read; /* seconds_now(); 0: not yet */
     bool kept;                              /* it has ended, and its sequence is kept */
 
-    /* Where the queue guesses. */
-    struct lookup *lookup; /* NULL until it first runs */
-    struct pace pace;
-    struct guesses guesses;
-    bool no_draft; /* the draft model's cache was full once */
-    uint32_t n_guessed, n_accepted;
+    struct request_text text;
+    struct request_scores scores; /* of request_scored */
+    struct request_pool pool;     /* of request_pooled */
+    struct beams *beams;          /* of request_beams */
 
     atomic_bool cancelled;
     /* Under the lock: events for engine_queue_poll. */
@@ -207,45 +274,54 @@ int request_create(const struct engine_queue *queue, const struct engine_request
                    struct request **request);
 void request_destroy(const struct engine_queue *queue, struct request *request);
 
-/* Gives a request what it needs to run: a sampler and a decoder that have seen the prompt. Only at its first
- * turn. */
-int request_begin(struct engine_queue *queue, struct request *request);
+/* A copy of `count` tokens with room for at least one; NULL: out of memory. */
+int32_t *request_copy_tokens(const int32_t *tokens, size_t count);
 
 /* ---- request.c ---- */
 
-/* The position whose logits score the request's next token to be scored; SIZE_MAX: none is left. The
- * positions after it up to that of the last token but one of the prompt score the others. */
+/* An event of a kind, with what all have. */
+struct engine_event request_event(const struct request *request, uint32_t kind);
+/* Gives it to the callback, or keeps it for engine_queue_poll. */
+void request_hand_over(struct engine_queue *queue, struct request *request, struct engine_event *event);
+/* An event without more than that, if the request asked for its progress: PROMPT or BEAMS. */
+void request_tell_progress(struct engine_queue *queue, struct request *request, uint32_t kind);
+
+/* Makes the last event. With a status (FAILED), the message is this thread's error message. */
+void request_finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
+                    int status);
+/* The same for a stop text that was complete: its index. */
+void request_finish_stopped(struct engine_queue *queue, struct request *request, int32_t stop);
+
+/* Of kinds with one sequence. */
+void request_give_back(struct engine_queue *queue, struct request *request);
+void request_computed(struct engine_queue *queue, struct request *request, const struct step_request *plan,
+                      const float *states);
+void request_count_cached(const struct engine_queue *queue, struct request *request);
+/* As the kind's next_score; SIZE_MAX without one. */
 size_t request_next_score(const struct request *request);
-/* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False if the
- * request has failed, because these are not numbers. */
-bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
 
-/* Numbers in a row of an embedding that is pooled so. */
-uint32_t request_width(const struct engine_queue *queue, uint32_t pooling);
+/* ---- request-text.c ---- */
 
-/* Takes the states [count, n_embd] of the next `count` tokens of the prompt, for its embedding. */
-void request_pool(const struct engine_queue *queue, struct request *request, const float *states,
-                  size_t count);
-
-/* Reports the prompt's progress, if the request asked for it. */
-void request_tell_progress(struct engine_queue *queue, struct request *request);
-
+/* A sampler and a decoder that have seen the prompt, and what else it takes to write a text. */
+int request_text_begin(struct engine_queue *queue, struct request *request);
+/* Adds the text held back to *text, even if the bytes of its last character are incomplete; *stop: as of
+ * stop_texts_add. */
+int request_text_flush(const struct engine_queue *queue, struct request *request, struct engine_string *text,
+                       int32_t *stop);
 /* Chooses the next token from the logits after the last one [n_vocab], which it overwrites, and reports it.
  * Returns true if the request continues; otherwise its last event has been made. */
 bool request_take_logits(struct engine_queue *queue, struct request *request, float *logits);
-
-/* Reports that the beams have grown, if the request asked for progress. */
-void request_tell_beams(struct engine_queue *queue, struct request *request);
 /* Why a token would end the text, an enum engine_done_reason; 0: it doesn't. */
 uint32_t request_ends(const struct engine_queue *queue, const struct request *request, int32_t token);
 /* Rules out tokens that end the text, if the request ignores them. */
 int request_never_end(struct engine_queue *queue, const struct request *request, float *logits);
 
-/* Makes the last event. With a status (FAILED), the message is this thread's error message. */
-void request_finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
-                    int status);
+/* ---- request-pooled.c ---- */
 
-/* ---- request.c: stop texts ---- */
+/* Numbers in a row of an embedding that is pooled so. */
+uint32_t request_width(const struct engine_queue *queue, uint32_t pooling);
+
+/* ---- request-text.c: stop texts ---- */
 
 /* Copies the texts. ENGINE_ERROR_ARGUMENT: one is empty, or there are too many, or they are too long. */
 int stop_texts_create(struct stop_texts *stop, const struct engine_string *texts, size_t n_texts);
@@ -288,6 +364,9 @@ void step_hand_out(struct engine_queue *queue, const struct queue_step *step);
 /* Fails the requests of a failed step. */
 void step_fail(struct engine_queue *queue, int status);
 
+/* As the kind's fill, of kinds with one sequence. */
+bool step_fill(struct step_batch *batch, const struct request *request, const struct step_request *plan);
+
 /* Adds the next token of a sequence, of type 0. False: out of memory. */
 bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted);
 
@@ -314,42 +393,8 @@ void groups_run(struct engine_queue *queue, uint64_t n_done);
 
 /* ---- beams.c ---- */
 
-/* Checks what a request with beams asks for. `created` has its settings. *beams is NULL if it has none. */
-int beams_create(const struct engine_queue *queue, const struct engine_request *given,
-                 const struct request *created, struct beams **beams);
-/* NULL is allowed. */
-void beams_destroy(struct beams *beams);
-
-/* The request has its first sequence: takes the others. The plan made sure that there are enough. */
-void beams_begin(struct engine_queue *queue, struct request *request);
-/* Gives all sequences back. The request can begin again. */
-void beams_give_back(struct engine_queue *queue, struct request *request);
-
-/* What the plan has to know, whether the request waits or runs. */
-void beams_describe(const struct engine_queue *queue, const struct request *request,
-                    struct step_request *plan);
-/* How many sequences a running request has. */
+/* How many sequences a running request with beams has. */
 uint32_t beams_count_sequences(const struct request *request);
-/* Rows of logits that the step gives, if it computes all that is planned to be computed next. */
-size_t beams_count_rows(const struct request *request);
-/* Adds the planned tokens. False: out of memory. */
-bool beams_fill(struct step_batch *batch, const struct request *request, const struct step_request *plan);
-/* They have been computed. */
-void beams_computed(struct engine_queue *queue, struct request *request, const struct step_request *plan);
-/* Sequences may be shorter than thought. */
-void beams_count_cached(const struct engine_queue *queue, struct request *request);
-
-/* Continues the beams by their logits [beams_count_rows, n_vocab], which it overwrites. True if the request
- * goes on; otherwise its last event has been made. */
-bool beams_take_logits(struct engine_queue *queue, struct request *request, float *logits);
-
-/* Makes the results; `reason`: why beams that have not ended end now. They stay valid until the next call or
- * beams_destroy. Returns an enum engine_status. */
-int beams_collect(const struct engine_queue *queue, struct request *request, enum engine_done_reason reason);
-/* Whether the best result ended before the request's grammar allowed it. */
-bool beams_are_incomplete(const struct request *request);
-/* The results for an event: [*count], the best first. */
-const struct engine_beam *beams_results(const struct request *request, uint32_t *count);
 
 /* ---- guess.c ---- */
 

@@ -131,12 +131,18 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
     return status;
 }
 
-/* A copy of `count` tokens with room for at least one; NULL: out of memory. */
-static int32_t *copy_tokens(const int32_t *tokens, size_t count)
+int32_t *request_copy_tokens(const int32_t *tokens, size_t count)
 {
     int32_t *copy = calloc(count > 0 ? count : 1, sizeof *copy);
     if (copy && count > 0) memcpy(copy, tokens, count * sizeof *copy);
     return copy;
+}
+
+static const struct request_kind *kind_of(const struct engine_request *given)
+{
+    if (given->pooling) return &request_pooled;
+    if (given->n_beams > 1) return &request_beams;
+    return given->n_score > 0 ? &request_scored : &request_text;
 }
 
 int request_create(const struct engine_queue *queue, const struct engine_request *given,
@@ -155,36 +161,28 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->priority = known.priority;
     created->flags = known.flags;
     created->max_tokens = known.max_tokens;
-    created->n_logprobs = known.n_logprobs;
-    created->n_score = known.n_score;
-    created->pooling = known.pooling;
+    created->kind = kind_of(&known);
+    created->text.n_logprobs = known.n_logprobs;
+    created->scores.n = known.n_score;
     created->event = known.event;
     created->user = known.user;
     created->sequence = -1;
     static const struct engine_sampler_options greedy = {.struct_size = sizeof greedy};
-    status = sampler_settings_read(known.sampler ? known.sampler : &greedy, &created->sampler_settings);
-    if (!status) status = sampler_check_tokens(&created->sampler_settings, queue->n_sampled);
-    if (!status) status = beams_create(queue, &known, created, &created->beams);
-    if (!status) status = stop_texts_create(&created->stop, known.stop, known.n_stop);
-    if (!status) status = create_match(queue, &known, &created->match);
+    status = sampler_settings_read(known.sampler ? known.sampler : &greedy, &created->text.settings);
+    if (!status) status = sampler_check_tokens(&created->text.settings, queue->n_sampled);
+    if (!status && created->kind->create) status = created->kind->create(queue, &known, created);
+    if (!status) status = stop_texts_create(&created->text.stop, known.stop, known.n_stop);
+    if (!status) status = create_match(queue, &known, &created->text.match);
     if (status) goto cleanup;
-    created->tokens = copy_tokens(known.tokens, known.n_tokens);
+    created->tokens = request_copy_tokens(known.tokens, known.n_tokens);
     created->n_tokens = created->n_prompt = created->capacity = known.n_tokens;
-    created->stop_tokens = copy_tokens(known.stop_tokens, known.n_stop_tokens);
-    created->n_stop_tokens = known.n_stop_tokens;
-    created->source = source.n_tokens > 0 ? copy_tokens(source.tokens, source.n_tokens) : NULL;
+    created->text.stop_tokens = request_copy_tokens(known.stop_tokens, known.n_stop_tokens);
+    created->text.n_stop_tokens = known.n_stop_tokens;
+    created->source = source.n_tokens > 0 ? request_copy_tokens(source.tokens, source.n_tokens) : NULL;
     created->n_source = source.n_tokens;
-    if (known.pooling) {
-        created->pooled = calloc(queue->info.n_embd, sizeof *created->pooled);
-        size_t n_rows = known.pooling == ENGINE_POOLING_TOKENS ? known.n_tokens : 1;
-        created->embedding = calloc(n_rows * request_width(queue, known.pooling), sizeof *created->embedding);
-        if (known.token_types) created->token_types = copy_tokens(known.token_types, known.n_tokens);
-    }
     if (!known.event) created->spare = malloc(sizeof *created->spare);
-    if ((!known.event && !created->spare) || !created->tokens || !created->stop_tokens ||
-        (source.n_tokens > 0 && !created->source) ||
-        (known.pooling && (!created->pooled || !created->embedding)) ||
-        (known.token_types && !created->token_types)) {
+    if ((!known.event && !created->spare) || !created->tokens || !created->text.stop_tokens ||
+        (source.n_tokens > 0 && !created->source)) {
         status = error_memory("request");
         goto cleanup;
     }
@@ -204,47 +202,17 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
         next = event->next;
         free(event);
     }
-    if (request->decoder) queue->api->decoder_destroy(request->decoder);
-    engine_sampler_destroy(request->sampler);
-    sampler_settings_free(&request->sampler_settings);
-    engine_match_destroy(request->match);
-    logprobs_destroy(&request->logprobs);
-    lookup_destroy(request->lookup);
-    beams_destroy(request->beams);
-    stop_texts_destroy(&request->stop);
+    if (request->kind->destroy) request->kind->destroy(request);
+    if (request->text.decoder) queue->api->decoder_destroy(request->text.decoder);
+    engine_sampler_destroy(request->text.sampler);
+    sampler_settings_free(&request->text.settings);
+    engine_match_destroy(request->text.match);
+    logprobs_destroy(&request->text.logprobs);
+    lookup_destroy(request->text.lookup);
+    stop_texts_destroy(&request->text.stop);
     free(request->spare);
-    free(request->pooled);
-    free(request->embedding);
-    free(request->token_types);
-    free(request->stop_tokens);
+    free(request->text.stop_tokens);
     free(request->source);
     free(request->tokens);
     free(request);
-}
-
-int request_begin(struct engine_queue *queue, struct request *request)
-{
-    if (request->sampler || request->beams) return ENGINE_OK;
-    const struct token_texts *texts = NULL;
-    int status = ENGINE_OK;
-    if (sampler_needs_texts(&request->sampler_settings))
-        status = model_token_texts(queue->context->plan->model, &texts);
-    if (!status)
-        status = sampler_create(&request->sampler_settings, queue->n_sampled, texts, &request->sampler);
-    bool text = !(request->flags & ENGINE_REQUEST_NO_TEXT);
-    if (!status && request->n_score > 0)
-        status = logprobs_create(&request->logprobs, queue->info.n_vocab, request->n_logprobs);
-    else if (!status && request->n_logprobs > 0)
-        status = logprobs_create(&request->logprobs, queue->n_sampled, request->n_logprobs);
-    if (!status) status = guess_begin(queue, request);
-    if (!status && text)
-        status = queue->api->decoder_create(queue->tokenizer, (request->flags & ENGINE_REQUEST_SPECIAL) != 0,
-                                            &request->decoder);
-    /* The decoder sees the prompt, so that the generated text is spaced as a continuation. */
-    for (size_t i = 0; i < request->n_prompt && !status; i++) {
-        struct engine_string ignored;
-        engine_sampler_accept(request->sampler, request->tokens[i]);
-        if (text) status = queue->api->decode(request->decoder, request->tokens[i], &ignored);
-    }
-    return status;
 }

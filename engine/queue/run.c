@@ -61,12 +61,7 @@ static void give_sequence_back(struct engine_queue *queue, struct request *reque
 {
     if (request->sequence < 0) return;
     ENGINE_ASSERT(queue->sequences[request->sequence].used);
-    if (request->beams)
-        beams_give_back(queue, request);
-    else if (request->kept)
-        cache_keep(queue, (uint32_t)request->sequence, request->n_cached);
-    else
-        cache_clear(queue, (uint32_t)request->sequence);
+    request->kind->give_back(queue, request);
     request->sequence = -1;
     request->n_cached = 0;
 }
@@ -79,8 +74,8 @@ void queue_let_go(struct engine_queue *queue, struct request *request)
     pthread_mutex_lock(&queue->lock);
     queue->counts.n_done++;
     queue->counts.n_generated += request->n_generated;
-    queue->counts.n_guessed += request->n_guessed;
-    queue->counts.n_accepted += request->n_accepted;
+    queue->counts.n_guessed += request->text.n_guessed;
+    queue->counts.n_accepted += request->text.n_accepted;
     ENGINE_ASSERT(!request->done);
     request->done = true;
     if (!request->first_event) { /* no event was kept, or all have been taken */
@@ -134,7 +129,7 @@ static void describe(const struct engine_queue *queue, const struct request *req
         .n_cached = request->n_cached,
         .n_pending = pending,
     };
-    if (request->beams) beams_describe(queue, request, plan);
+    if (request->kind->describe) request->kind->describe(queue, request, plan);
 }
 
 /* A sequence for the request that starts next, with the part of its prompt found in the cache. */
@@ -195,7 +190,7 @@ static int begin_request(struct engine_queue *queue, const struct start *start)
     request->n_cached = start->n_cached;
     request->is_encoded = false;
     queue->sequences[start->sequence] = (struct sequence){.used = true};
-    if (request->beams) beams_begin(queue, request);
+    if (request->kind->start) request->kind->start(queue, request);
     if (queue->draft) draft_begin(queue->draft, request);
     if (request->started == 0) {
         request->started = seconds_now();
@@ -205,7 +200,7 @@ static int begin_request(struct engine_queue *queue, const struct start *start)
         queue->counts.n_reused += request->n_reused;
         pthread_mutex_unlock(&queue->lock);
     }
-    return request_begin(queue, request);
+    return request->kind->begin ? request->kind->begin(queue, request) : ENGINE_OK;
 }
 
 static void put_back(struct engine_queue *queue, struct request *request)
@@ -282,13 +277,7 @@ void queue_count_cached(struct engine_queue *queue)
 {
     for (size_t i = 0; i < queue->active.count; i++) {
         struct request *request = queue->active.items[i];
-        if (request->sequence < 0) continue;
-        if (request->beams) {
-            beams_count_cached(queue, request);
-            continue;
-        }
-        size_t length = engine_sequence_length(queue->context, (uint32_t)request->sequence);
-        if (length < request->n_cached) request->n_cached = length;
+        if (request->sequence >= 0) request->kind->count_cached(queue, request);
     }
 }
 

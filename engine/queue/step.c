@@ -118,8 +118,8 @@ static size_t count_tokens(const struct step_request *plan)
  * choose the next one. */
 static size_t count_rows(const struct request *request, const struct step_request *plan)
 {
-    if (plan->n_now == 0 || plan->n_now < plan->n_pending || request->pooling) return 0;
-    return request->beams ? beams_count_rows(request) : 1 + plan->n_guess;
+    bool all = plan->n_now > 0 && plan->n_now >= plan->n_pending;
+    return all ? request->kind->count_rows(request, plan) : 0;
 }
 
 /* How many of the planned tokens score a token of the prompt: a number of them in a row, from *first on. */
@@ -138,7 +138,7 @@ struct queue_step step_planned(const struct engine_queue *queue)
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct step_request *plan = &queue->plan[i];
         step.n_tokens += count_tokens(plan);
-        step.pools |= plan->n_now > 0 && queue->active.items[i]->pooling;
+        step.pools |= plan->n_now > 0 && queue->active.items[i]->kind->pools;
         step.n_guess += plan->n_guess;
         if (!plan->decoding) step.n_prompt += plan->n_now;
         size_t first_score;
@@ -148,22 +148,19 @@ struct queue_step step_planned(const struct engine_queue *queue)
     return step;
 }
 
-/* The planned tokens of one request. */
-static bool fill_batch(struct step_batch *batch, const struct request *request,
-                       const struct step_request *plan)
+bool step_fill(struct step_batch *batch, const struct request *request, const struct step_request *plan)
 {
     bool wanted = count_rows(request, plan) > 0, good = true;
-    if (request->beams) return beams_fill(batch, request, plan);
     size_t first_score, n_scores = count_scores(request, plan, &first_score);
     for (size_t i = 0; i < plan->n_now && good; i++) {
         size_t position = request->n_cached + i;
         bool scores = n_scores > 0 && position >= first_score && position < first_score + n_scores;
         good = step_batch_add(batch, request->tokens[position], request->sequence,
                               scores || (wanted && i + 1 == plan->n_now));
-        if (good && request->token_types) batch->types[batch->count - 1] = request->token_types[position];
+        if (good && request->pool.types) batch->types[batch->count - 1] = request->pool.types[position];
     }
     for (size_t i = 0; i < plan->n_guess && good; i++)
-        good = step_batch_add(batch, request->guesses.tokens[i], request->sequence, wanted);
+        good = step_batch_add(batch, request->text.guesses.tokens[i], request->sequence, wanted);
     return good;
 }
 
@@ -194,7 +191,7 @@ static int prepare(struct engine_queue *queue, const struct queue_step *step)
     if (!status && queue->info.has_source) status = encode_sources(queue);
     queue->batch.count = 0;
     for (size_t i = 0; i < queue->active.count && !status; i++)
-        if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))
+        if (!queue->active.items[i]->kind->fill(&queue->batch, queue->active.items[i], &queue->plan[i]))
             status = error_memory("batch");
     ENGINE_ASSERT(status || queue->batch.count == step->n_tokens);
     return status;
@@ -245,29 +242,22 @@ void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
         row -= n_scores + n_rows;
         float *scores = queue->logits[step->flight].items + row * queue->info.n_vocab,
               *logits = scores + n_scores * queue->info.n_vocab;
-        if (request->pooling)
-            request_pool(queue, request, queue->states + token * queue->info.n_embd, plan->n_now);
-        if (request->beams)
-            beams_computed(queue, request, plan);
-        else
-            request->n_cached += plan->n_now;
+        const float *states = request->kind->pools ? queue->states + token * queue->info.n_embd : NULL;
+        request->kind->computed(queue, request, plan, states);
         size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;
         bool further = n_read > request->most_read;
         if (further) request->most_read = n_read;
-        if (n_scores > 0 && !request_score(queue, request, scores, n_scores)) {
+        if (n_scores > 0 && !request->kind->score(queue, request, scores, n_scores)) {
             queue_let_go(queue, request);
             continue;
         }
-        bool pooled = request->pooling && request->n_cached == request->n_prompt;
+        bool pooled = request->kind->pools && request->n_cached == request->n_prompt;
         if (n_rows == 0 && !pooled) {
-            if (further) request_tell_progress(queue, request);
+            if (further) request_tell_progress(queue, request, ENGINE_EVENT_PROMPT);
             continue;
         }
         if (request->prompt_read == 0) request->prompt_read = seconds_now();
-        bool goes_on = request->beams ? beams_take_logits(queue, request, logits)
-                       : pooled       ? request_take_logits(queue, request, NULL)
-                                      : guess_check(queue, request, logits);
-        if (!goes_on) queue_let_go(queue, request);
+        if (!request->kind->take(queue, request, logits)) queue_let_go(queue, request);
     }
     ENGINE_ASSERT(row == 0 && token == 0);
 }
