@@ -82,8 +82,8 @@ struct request;
  * others that deal with requests only know these functions. */
 struct request_kind {
     bool
-        decodes; /* it grows by a token a step in one sequence, so tokens can be guessed, and decoded in groups */
-    bool pools; /* it needs all states of the prompt, and no logits */
+        decodes; /* a token a step in one sequence, so tokens can be guessed, and steps divided into groups */
+    bool pools;  /* it needs all states of the prompt, and no logits */
 
     /* Checks what is asked for, and makes the kind's part of a request whose text part is made. NULL: there
      * is none. */

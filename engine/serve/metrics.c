@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/clock.h"
+#include "common/lock.h"
 #include "common/memory-stream.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
@@ -41,7 +43,7 @@ struct metrics {
 struct metrics *metrics_create(void)
 {
     struct metrics *metrics = calloc(1, sizeof *metrics);
-    if (metrics) pthread_mutex_init(&metrics->lock, NULL);
+    if (metrics) lock_init(&metrics->lock);
     return metrics;
 }
 
@@ -71,13 +73,8 @@ void metrics_exchange(struct metrics *metrics, const struct exchange *exchange)
     while (i < metrics->n_counts &&
            (metrics->counts[i].status != exchange->status || strcmp(metrics->counts[i].path, path) != 0))
         i++;
-    if (i == metrics->n_counts) {
-        struct count *grown = realloc(metrics->counts, (i + 1) * sizeof *grown);
-        if (grown) {
-            metrics->counts = grown;
-            grown[metrics->n_counts++] = (struct count){.path = path, .status = exchange->status};
-        }
-    }
+    if (i == metrics->n_counts && ARRAY_GROW(metrics->counts, i))
+        metrics->counts[metrics->n_counts++] = (struct count){.path = path, .status = exchange->status};
     if (i < metrics->n_counts) metrics->counts[i].n++;
     add_seconds(&metrics->durations, exchange->seconds);
     pthread_mutex_unlock(&metrics->lock);

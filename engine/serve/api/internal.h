@@ -3,6 +3,7 @@
 #define ENGINE_SERVE_API_INTERNAL_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 #include "serve/generate/generation.h"
 #include "serve/models/models.h"
@@ -96,6 +97,8 @@ struct vectors {
     struct token_list around; /* what the tokenizer puts around a text, for cuts */
     json_t *(*answer)(const struct vectors *all); /* a new reference; NULL: out of memory */
 };
+
+_Static_assert(offsetof(struct vectors, group) == 0, "a group is its struct vectors");
 
 /* Begins with zeroed memory of `size` bytes, which begins with a struct vectors. NULL: the exchange has been
  * answered. */

@@ -5,6 +5,7 @@
 #include "commands/answers.h"
 #include "commands/common.h"
 #include "commands/logprobs.h"
+#include "common/assert.h"
 #include "serve/api/api.h"
 #include "serve/generate/generation.h"
 #include "serve/http/http.h"
@@ -60,6 +61,7 @@ static void score_take_event(struct group *group, size_t i, const struct engine_
     struct answer *answer = &score->questions.items->answers[i];
     if (event->kind == ENGINE_EVENT_SCORE && answer->n_scored < answer->n_tokens) {
         struct scored_token *token = &answer->tokens[answer->n_scored++];
+        ENGINE_ASSERT(token->id == event->token);
         token->logprob = event->logprob;
         if (score->n_logprobs > 0) token->top = logprobs_top_json(score->served->model, event);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "serve/http/http.h"
 #include "serve/server.h"
 
@@ -61,6 +62,7 @@ static void vectors_take_event(struct group *group, size_t i, const struct engin
     struct vector_input *input = &all->inputs[i];
     if (event->kind != ENGINE_EVENT_DONE) return;
     if (event->embedding) {
+        ENGINE_ASSERT(event->n_embd >= all->n_kept && !input->values);
         input->values = vectors_keep(all, event->embedding);
         if (!input->values) api_error_memory(&group->error);
     } else if (event->reason == ENGINE_DONE_CONTEXT) {

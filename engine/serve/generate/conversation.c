@@ -11,6 +11,7 @@
 
 #include "commands/chat-template.h"
 #include "commands/common.h"
+#include "common/assert.h"
 #include "common/json-read.h"
 #include "serve/server.h"
 
@@ -488,6 +489,7 @@ json_t *placing_marked(const json_t *messages, const char *mark)
         struct engine_string said = content_of(message);
         if (!conversation_has_role(message, "system")) continue;
         int n = snprintf(end, sizeof end, " %.64s%zu.", mark, number++);
+        ENGINE_ASSERT(n > 0 && (size_t)n < sizeof end);
         bool good = (said.length == 0 || text_add(&text, &said) == 0) &&
                     text_add(&text, &(struct engine_string){end, (size_t)n}) == 0 &&
                     json_object_set_new(message, "content", json_stringn(text.data, text.size)) == 0;

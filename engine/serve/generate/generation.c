@@ -9,6 +9,8 @@
 
 #include "commands/json.h"
 #include "commands/sampling.h"
+#include "common/assert.h"
+#include "common/lock.h"
 #include "serve/http/http.h"
 #include "serve/server.h"
 
@@ -82,6 +84,7 @@ static void generation_finish(struct group *group)
 {
     struct generation *g = (struct generation *)group;
     bool streams = g->streams, failed = group->error.status != 0;
+    ENGINE_ASSERT(failed || g->format->end);
     json_t *answer = failed ? NULL : g->format->end(g);
     if (failed && streams) {
         begin_format(g);
@@ -100,6 +103,7 @@ static void generation_finish(struct group *group)
 
 void choice_enough(struct choice *choice)
 {
+    ENGINE_ASSERT(lock_is_mine(&choice->generation->group.lock));
     choice->enough = true;
     group_cancel(&choice->generation->group, choice->index);
 }
@@ -163,6 +167,7 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) generation_begin_call(choice, piece);
     if (!g->group.error.status && text_add(arguments, &piece->text)) fail_memory(g);
     if (g->group.error.status) return;
+    ENGINE_ASSERT(json_array_size(choice->calls) > 0); /* a piece has begun one */
     size_t number = json_array_size(choice->calls) - 1;
     if (ends &&
         json_object_set_new(json_array_get(choice->calls, number), "arguments", json_buffer(arguments)) != 0)
@@ -233,6 +238,7 @@ static void generation_fill_request(struct group *group, size_t i, struct engine
 {
     const struct generation *g = (const struct generation *)group;
     const struct params *params = &g->params;
+    ENGINE_ASSERT(i < g->n_choices && g->choices[i].prompt->tokens.count > 0);
     const struct token_list *tokens = &g->choices[i].prompt->tokens;
     uint32_t limit = params->options.max_tokens;
     if (g->max_tokens > 0 && (limit == 0 || limit > g->max_tokens)) limit = g->max_tokens;

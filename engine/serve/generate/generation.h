@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "commands/common.h"
 #include "commands/prompt.h"
@@ -29,7 +30,7 @@ struct group_member {
     atomic_ullong id; /* of the queue's request; 0: not submitted yet */
 };
 
-/* The first member of a struct that is freed by `finish`. */
+/* The first member of a struct that is freed by `finish`, which it is cast to. */
 struct group {
     struct exchange *exchange;
     struct group_member *members; /* [n] */
@@ -156,6 +157,8 @@ struct generation {
     bool begun;   /* the format has been told */
     bool streams; /* the exchange has begun a stream */
 };
+
+_Static_assert(offsetof(struct generation, group) == 0, "a group is its struct generation");
 
 /* A generation with an id that begins with `prefix`, its parameters to be filled in. `format` may be NULL if
  * generation_drop ends it. NULL: it failed, and the exchange has been answered. */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/assert.h"
+#include "common/lock.h"
 #include "serve/http/http.h"
 #include "serve/models/models.h"
 
@@ -12,7 +14,7 @@ bool group_init(struct group *group, struct exchange *exchange)
 {
     group->exchange = exchange;
     group->error = api_error_none(exchange);
-    return pthread_mutex_init(&group->lock, NULL) == 0;
+    return lock_init(&group->lock) == 0;
 }
 
 bool group_room(struct group *group, size_t n, struct api_error *error)
@@ -97,7 +99,10 @@ bool group_is_gone(struct group *group)
 
 static void drop_use(struct group *group)
 {
-    if (atomic_fetch_sub(&group->n_uses, 1) != 1) return;
+    size_t before = atomic_fetch_sub(&group->n_uses, 1);
+    ENGINE_ASSERT(before > 0);
+    if (before != 1) return;
+    ENGINE_ASSERT(group->n_running == 0 && group->n_submitted <= group->n);
     if (group->n_submitted < group->n && atomic_load(&group->gone)) fail_cancelled(group);
     group->finish(group);
 }
@@ -108,6 +113,7 @@ static void group_take_event(void *user, const struct engine_event *event);
  * when one of them is done; if it takes none, that is the answer. */
 static void group_submit_some(struct group *group)
 {
+    ENGINE_ASSERT(lock_is_mine(&group->lock));
     while (group->n_submitted < group->n && group->n_running < MAX_RUNNING && !group->error.status &&
            !atomic_load(&group->gone)) {
         struct group_member *member = &group->members[group->n_submitted];
@@ -138,8 +144,10 @@ static void group_take_event(void *user, const struct engine_event *event)
     struct group *group = member->group;
     bool done = event->kind == ENGINE_EVENT_DONE;
     pthread_mutex_lock(&group->lock);
+    ENGINE_ASSERT(member >= group->members && member < group->members + group->n);
     group->take(group, (size_t)(member - group->members), event);
     if (done) {
+        ENGINE_ASSERT(group->n_running > 0);
         group->n_running--;
         group_submit_some(group);
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/assert.h"
 
 #define MAX_GRAMMAR (512 << 10) /* bytes */
 
@@ -105,6 +106,7 @@ static void put_neither(struct writer *w, const char *a, const char *b)
 static void put_beginnings(struct writer *w, const char *mark, bool ended)
 {
     char begin[64];
+    ENGINE_ASSERT(strlen(mark) < sizeof begin);
     grammar_put(w, "(");
     for (size_t n = character_size(mark); mark[n]; n += character_size(mark + n)) {
         snprintf(begin, sizeof begin, "%.*s", (int)n, mark);
@@ -116,7 +118,14 @@ static void put_beginnings(struct writer *w, const char *mark, bool ended)
     grammar_put(w, ")");
 }
 
-/* Any text without a mark, whose first character must not come again in it. */
+/* Whether the first character of a mark does not come again in it. */
+static bool begins_once(const char *mark)
+{
+    size_t n = character_size(mark);
+    return !memmem(mark + n, strlen(mark + n), mark, n);
+}
+
+/* Any text without a mark, which begins once. */
 static void put_text_without(struct writer *w, const char *mark)
 {
     int32_t token = token_of(w->input, mark);
@@ -126,6 +135,7 @@ static void put_text_without(struct writer *w, const char *mark)
         grammar_put(w, text);
         return;
     }
+    ENGINE_ASSERT(begins_once(mark));
     grammar_put(w, " (");
     put_neither(w, mark, mark);
     grammar_put(w, " | ");

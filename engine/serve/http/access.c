@@ -9,6 +9,8 @@
 #include <strings.h>
 
 #include "commands/common.h"
+#include "common/array.h"
+#include "common/lock.h"
 
 struct access {
     const struct arguments *arguments;
@@ -34,12 +36,9 @@ static int add_key(char ***keys, size_t *n, const char *text, size_t length, con
         if (text[i] <= ' ' || text[i] > '~')
             return command_error(ENGINE_ERROR_ARGUMENT, "%s: a key has a character that no header may have",
                                  where);
-    char **grown = realloc(*keys, (*n + 1) * sizeof *grown);
-    if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (keys)");
-    *keys = grown;
-    grown[*n] = strndup(text, length);
-    if (!grown[*n]) return command_error(ENGINE_ERROR_MEMORY, "out of memory (keys)");
-    ++*n;
+    char *key = ARRAY_GROW(*keys, *n) ? strndup(text, length) : NULL;
+    if (!key) return command_error(ENGINE_ERROR_MEMORY, "out of memory (keys)");
+    (*keys)[(*n)++] = key;
     return ENGINE_OK;
 }
 
@@ -104,7 +103,7 @@ int access_create(const struct arguments *arguments, struct access **out)
     struct access *access = calloc(1, sizeof *access);
     if (!access) return command_error(ENGINE_ERROR_MEMORY, "out of memory (keys)");
     access->arguments = arguments;
-    pthread_mutex_init(&access->lock, NULL);
+    lock_init(&access->lock);
     int status = access_reload(access);
     for (size_t i = 0; i < arguments->cors.count && !status; i++)
         if (!is_origin(arguments->cors.items[i]))

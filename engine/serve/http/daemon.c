@@ -12,6 +12,7 @@
 
 #include "commands/common.h"
 #include "commands/json-nul.h"
+#include "common/assert.h"
 #include "common/byte-order.h"
 #include "common/clock.h"
 #include "common/json-read.h"
@@ -71,7 +72,7 @@ static void name_client(struct exchange *exchange, struct MHD_Connection *connec
     snprintf(exchange->client, sizeof exchange->client, "%s", text);
 }
 
-/* ---- Routes ---------------------------------------------------------------------------------------------- */
+/* ---- Routes -------------------------------------------------------------------------------------------- */
 
 static bool route_has_path(const struct route *route, const char *path)
 {
@@ -288,6 +289,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
         return added && exchange->body_discarded <= listener->http->max_body ? MHD_YES : MHD_NO;
     }
     if (exchange->handed_over) return exchange_put_answer(exchange, connection);
+    ENGINE_ASSERT(exchange->route && exchange->body_size <= listener->http->max_body);
     exchange->handed_over = true;
     pthread_mutex_lock(&listener->http->lock);
     exchange->from->waits_since = 0;
@@ -323,6 +325,7 @@ static void complete_request(void *user, struct MHD_Connection *connection, void
         exchange->previous->next = exchange->next;
     else
         http->first = exchange->next;
+    ENGINE_ASSERT(http->n_exchanges > 0);
     bool is_idle = --http->n_exchanges == 0;
     pthread_mutex_unlock(&http->lock);
 

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/array.h"
+#include "common/assert.h"
 #include "common/clock.h"
+#include "common/lock.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 #include "serve/server.h"
@@ -24,10 +27,8 @@ struct copy {
 
 static bool add_pair(struct pair **pairs, size_t *count, const char *name, const char *value)
 {
-    struct pair *grown = realloc(*pairs, (*count + 1) * sizeof *grown);
-    if (!grown) return false;
-    *pairs = grown;
-    struct pair *added = &grown[*count];
+    if (!ARRAY_GROW(*pairs, *count)) return false;
+    struct pair *added = &(*pairs)[*count];
     *added = (struct pair){strdup(name), strdup(value ? value : "")};
     if (added->name && added->value) {
         ++*count;
@@ -78,8 +79,8 @@ struct exchange *exchange_create(struct http *http, struct MHD_Connection *conne
     exchange->adapter = -1;
     exchange->began = seconds_now();
     exchange->json_lost = json_memory_lost();
-    pthread_mutex_init(&exchange->lock, NULL);
-    pthread_mutex_init(&exchange->gone_lock, NULL);
+    lock_init(&exchange->lock);
+    lock_init(&exchange->gone_lock);
     snprintf(exchange->method, sizeof exchange->method, "%s", method);
     exchange->path = strdup(url);
     MHD_get_connection_values(connection, MHD_HEADER_KIND, copy_pair, &headers);
@@ -101,7 +102,10 @@ struct exchange *exchange_hold(struct exchange *exchange)
 
 void exchange_release(struct exchange *exchange)
 {
-    if (atomic_fetch_sub(&exchange->references, 1) != 1) return;
+    unsigned before = atomic_fetch_sub(&exchange->references, 1);
+    ENGINE_ASSERT(before > 0);
+    if (before != 1) return;
+    ENGINE_ASSERT(!exchange->model && !exchange->from); /* given back, and out of libmicrohttpd's hands */
     if (exchange->was_listed) {
         log_exchange(exchange);
         metrics_exchange(exchange->http->server->metrics, exchange);
@@ -125,13 +129,7 @@ bool exchange_add_body(struct exchange *exchange, const char *data, size_t size)
         exchange->body_discarded += size;
         return true;
     }
-    if (exchange->body_size + size + 1 > exchange->body_capacity) {
-        size_t capacity = (exchange->body_size + size) * 2 + 1;
-        char *grown = realloc(exchange->body, capacity);
-        if (!grown) return false;
-        exchange->body = grown;
-        exchange->body_capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(exchange->body, exchange->body_capacity, exchange->body_size + size + 1)) return false;
     memcpy(exchange->body + exchange->body_size, data, size);
     exchange->body_size += size;
     exchange->body[exchange->body_size] = '\0';
@@ -254,6 +252,7 @@ void exchange_finished(struct exchange *exchange, bool complete)
 /* With the lock: has libmicrohttpd look at the exchange again. */
 static void exchange_resume(struct exchange *exchange)
 {
+    ENGINE_ASSERT(lock_is_mine(&exchange->lock));
     if (!exchange->suspended || !exchange->connection) return;
     exchange->suspended = false;
     MHD_resume_connection(exchange->connection);
@@ -309,6 +308,7 @@ static void set_response(struct exchange *exchange, unsigned status, enum exchan
                          struct MHD_Response *response)
 {
     pthread_mutex_lock(&exchange->lock);
+    ENGINE_ASSERT(exchange->state == EXCHANGE_WAITING); /* it is answered once */
     bool wanted = exchange->connection != NULL;
     if (wanted) exchange->response = response;
     exchange->status = status;
@@ -423,6 +423,7 @@ static ssize_t read_stream(void *user, uint64_t position, char *data, size_t max
     (void)position;
     pthread_mutex_lock(&exchange->lock);
     size_t n = exchange->pending_size < max ? exchange->pending_size : max;
+    ENGINE_ASSERT(exchange->pending_first + exchange->pending_size <= exchange->pending_capacity);
     if (exchange->lost) {
         result = MHD_CONTENT_READER_END_WITH_ERROR;
     } else if (n > 0) {
@@ -464,18 +465,13 @@ void exchange_stream(struct exchange *exchange, const char *content_type, const 
 /* With the lock: room for more bytes at the end of those that wait. */
 static bool exchange_make_room(struct exchange *exchange, size_t size)
 {
+    ENGINE_ASSERT(lock_is_mine(&exchange->lock) && exchange->pending_size <= exchange->http->max_pending);
     if (size > exchange->http->max_pending - exchange->pending_size) return false;
     if (exchange->pending_first + exchange->pending_size + size <= exchange->pending_capacity) return true;
     if (exchange->pending_first > 0)
         memmove(exchange->pending, exchange->pending + exchange->pending_first, exchange->pending_size);
     exchange->pending_first = 0;
-    if (exchange->pending_size + size <= exchange->pending_capacity) return true;
-    size_t capacity = (exchange->pending_size + size) * 2;
-    char *grown = realloc(exchange->pending, capacity);
-    if (!grown) return false;
-    exchange->pending = grown;
-    exchange->pending_capacity = capacity;
-    return true;
+    return ARRAY_RESERVE(exchange->pending, exchange->pending_capacity, exchange->pending_size + size);
 }
 
 bool exchange_send(struct exchange *exchange, const void *data, size_t size)
@@ -517,6 +513,7 @@ void exchange_end(struct exchange *exchange)
 {
     forget_gone(exchange);
     pthread_mutex_lock(&exchange->lock);
+    ENGINE_ASSERT(exchange->state == EXCHANGE_STREAMING);
     exchange->state = EXCHANGE_ENDED;
     exchange_resume(exchange);
     pthread_mutex_unlock(&exchange->lock);

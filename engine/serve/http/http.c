@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "common/assert.h"
 #include "common/clock.h"
+#include "common/lock.h"
 #include "serve/http/internal.h"
 
 /* ---- Worker threads ---- */
@@ -40,6 +42,7 @@ static void *pool_run(void *user)
         if (!next) break;
         pool->first = next->next;
         if (!pool->first) pool->end = &pool->first;
+        ENGINE_ASSERT(pool->n_waiting > 0);
         pool->n_waiting--;
         pthread_mutex_unlock(&pool->lock);
         next->work(next->user);
@@ -54,7 +57,7 @@ int pool_create(size_t n_threads, size_t max_waiting, struct pool **out)
 {
     struct pool *pool = calloc(1, sizeof *pool + n_threads * sizeof *pool->threads);
     if (!pool) return command_error(ENGINE_ERROR_MEMORY, "out of memory (threads)");
-    pthread_mutex_init(&pool->lock, NULL);
+    lock_init(&pool->lock);
     pthread_cond_init(&pool->changed, NULL);
     pool->end = &pool->first;
     pool->max_waiting = max_waiting;
@@ -113,7 +116,7 @@ int http_create(struct server *server, struct http **out)
     http->watch = http->wake = -1;
     http->max_body = (size_t)arguments->body_mib << 20;
     http->max_pending = (size_t)arguments->pending_kib << 10;
-    pthread_mutex_init(&http->lock, NULL);
+    lock_init(&http->lock);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&http->idle, &attributes);
@@ -214,6 +217,7 @@ void http_destroy(struct http *http)
 {
     if (!http) return;
     http_stop(http);
+    ENGINE_ASSERT(http->n_exchanges == 0 && !http->connections);
     tls_destroy(http->tls);
     access_destroy(http->access);
     pthread_cond_destroy(&http->idle);

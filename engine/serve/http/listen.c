@@ -12,19 +12,18 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "common/array.h"
 #include "serve/http/internal.h"
 
 #define FIRST_PASSED 3 /* systemd's sockets begin at this number (sd_listen_fds(3)) */
 
 static struct listener *add_listener(struct http *http, int socket)
 {
-    struct listener *grown = realloc(http->listeners, (http->n_listeners + 1) * sizeof *grown);
-    if (!grown) {
+    if (!ARRAY_GROW(http->listeners, http->n_listeners)) {
         command_error(ENGINE_ERROR_MEMORY, "out of memory (sockets)");
         return NULL;
     }
-    http->listeners = grown;
-    struct listener *added = &grown[http->n_listeners++];
+    struct listener *added = &http->listeners[http->n_listeners++];
     *added = (struct listener){.socket = socket, .http = http};
     return added;
 }

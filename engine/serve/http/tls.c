@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/lock.h"
 
 #define MAX_CHAIN 16
 
@@ -116,7 +117,7 @@ int tls_create(const struct arguments *arguments, struct tls **out)
     struct tls *tls = calloc(1, sizeof *tls);
     if (!tls) return command_error(ENGINE_ERROR_MEMORY, "out of memory (certificate)");
     tls->arguments = arguments;
-    pthread_mutex_init(&tls->lock, NULL);
+    lock_init(&tls->lock);
     int status = tls_reload(tls);
     if (status) {
         tls_destroy(tls);

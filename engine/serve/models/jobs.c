@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/assert.h"
 #include "common/clock.h"
+#include "common/lock.h"
 #include "serve/server.h"
 
 struct job {
@@ -30,6 +32,7 @@ struct job {
 static void job_unlink(struct job *job)
 {
     struct model_slot *slot = job->served->slot;
+    ENGINE_ASSERT(lock_is_mine(&slot->lock));
     if (job->next) job->next->previous = job->previous;
     if (job->previous)
         job->previous->next = job->next;
@@ -76,6 +79,7 @@ static void job_take_event(void *user, const struct engine_event *event)
     if (done) {
         pthread_mutex_lock(&slot->lock);
         job_unlink(job);
+        ENGINE_ASSERT(slot->n_running > 0);
         slot->n_running--;
         pthread_mutex_unlock(&slot->lock);
     }
@@ -107,6 +111,7 @@ static void job_end_held(struct job *job, enum engine_done_reason reason, int st
 static struct job *oldest_held(const struct model_slot *slot, const int *adapter)
 {
     struct job *oldest = NULL;
+    ENGINE_ASSERT(lock_is_mine(&slot->lock));
     for (struct job *job = slot->jobs; job; job = job->next)
         if (job->queue_id == 0 && (!adapter || job->adapter == *adapter)) oldest = job;
     return oldest;
@@ -119,6 +124,8 @@ static void start_held(struct served *served)
     struct model_slot *slot = served->slot;
     struct job *job = oldest_held(slot, NULL);
     int adapter = job->adapter, status = ENGINE_OK;
+    ENGINE_ASSERT(slot->n_running == 0); /* the scales are those of the whole context */
+    ENGINE_ASSERT(adapter >= -1 && adapter < (int)slot->n_adapters);
     if (adapter != slot->adapter) {
         float *scales = calloc(slot->n_adapters, sizeof *scales);
         if (scales && adapter >= 0) scales[adapter] = slot->adapters[adapter].scale;
@@ -129,6 +136,7 @@ static void start_held(struct served *served)
     }
     while ((job = oldest_held(slot, &adapter))) {
         int submitted = status;
+        ENGINE_ASSERT(slot->n_held > 0 && job->held);
         slot->n_held--;
         if (!status && !job->cancelled) {
             submitted = engine_queue_submit(served->queue, job->held, &job->queue_id);
@@ -181,7 +189,7 @@ void served_stop(struct served *served)
     pthread_mutex_unlock(&slot->lock);
 }
 
-/* ---- Copies of requests that wait ------------------------------------------------------------------------ */
+/* ---- Copies of requests that wait ---------------------------------------------------------------------- */
 
 struct piece {
     char *data; /* NULL: only counts */
@@ -248,7 +256,10 @@ static struct engine_request *request_copy(const struct engine_request *request)
     piece_put_request(&piece, request);
     piece.data = malloc(piece.used);
     piece.used = 0;
-    return piece.data ? piece_put_request(&piece, request) : NULL;
+    if (!piece.data) return NULL;
+    struct engine_request *copy = piece_put_request(&piece, request);
+    ENGINE_ASSERT((char *)copy == piece.data); /* for free() */
+    return copy;
 }
 
 /* ---- Submitting ---------------------------------------------------------------------------------------- */
@@ -258,6 +269,7 @@ static int job_start(struct served *served, struct job *job, const struct engine
 {
     struct model_slot *slot = served->slot;
     bool goes_now = slot->n_held == 0 && job->adapter == slot->adapter;
+    ENGINE_ASSERT(lock_is_mine(&slot->lock));
     if (slot->stopping) return command_error(ENGINE_ERROR_BUSY, "the server is shutting down");
     if (goes_now) {
         int status = engine_queue_submit(served->queue, request, &job->queue_id);

@@ -7,6 +7,7 @@
 
 #include "commands/chat-template.h"
 #include "commands/common.h"
+#include "common/assert.h"
 #include "serve/models/internal.h"
 #include "serve/server.h"
 
@@ -79,6 +80,7 @@ int served_open(struct served *served, uint64_t *memory)
     struct engine_plan *plan = NULL;
     int32_t offload;
     *memory = 0;
+    ENGINE_ASSERT(!served->model); /* served_unload has been called */
     int status = open_model_to_run(server->arguments, server->engine, served->path, &served->model);
     if (!status) status = vocabulary_open(served->model, &served->vocabulary);
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
@@ -127,6 +129,7 @@ int served_load(struct served *served)
     struct model_slot *slot = served->slot;
     const struct arguments *arguments = slot->server->arguments;
     struct engine_queue_options queue = {.struct_size = sizeof queue, .n_waiting = arguments->n_waiting};
+    ENGINE_ASSERT(served->model && !served->context && !served->queue);
     struct engine_context_options wish;
     int32_t offload;
     wish_for(served, &wish, &offload);

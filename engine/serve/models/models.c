@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "common/array.h"
+#include "common/assert.h"
 #include "common/clock.h"
+#include "common/lock.h"
 #include "serve/models/internal.h"
 #include "serve/params/api-error.h"
 #include "serve/server.h"
@@ -29,7 +32,7 @@ struct models {
     pthread_t loader;
 };
 
-/* ---- Names of --model and --lora ------------------------------------------------------------------------ */
+/* ---- Names of --model and --lora ----------------------------------------------------------------------- */
 
 /* The last two functions return an enum engine_status, with command_error's message. The caller frees the
  * texts, also after an error. */
@@ -128,7 +131,7 @@ static int add_model(struct models *models, const char *typed)
     *added = (struct served){.name = name, .path = path, .created = info.st_mtime, .slot = slot};
     slot->server = models->server;
     slot->end = &slot->first;
-    pthread_mutex_init(&slot->lock, NULL);
+    lock_init(&slot->lock);
     pthread_cond_init(&slot->changed, NULL);
     return ENGINE_OK;
 }
@@ -148,15 +151,12 @@ static int add_adapter(struct models *models, const char *typed)
             status = command_error(ENGINE_ERROR_ARGUMENT, "--lora %s: the model has an adapter of that name",
                                    typed);
     free(model);
-    struct served_adapter *grown =
-        status ? NULL : realloc(served->slot->adapters, (served->slot->n_adapters + 1) * sizeof *grown);
-    if (!grown) {
+    if (status || !ARRAY_GROW(served->slot->adapters, served->slot->n_adapters)) {
         free(added.name);
         free(added.path);
         return status ? status : command_error(ENGINE_ERROR_MEMORY, "out of memory (adapters)");
     }
-    served->slot->adapters = grown;
-    grown[served->slot->n_adapters++] = added;
+    served->slot->adapters[served->slot->n_adapters++] = added;
     return ENGINE_OK;
 }
 
@@ -173,7 +173,7 @@ int models_create(struct server *server, struct models **out)
     models->server = server;
     models->max_loaded = arguments->models_max;
     models->max_memory = (uint64_t)arguments->models_memory_mib << 20;
-    pthread_mutex_init(&models->lock, NULL);
+    lock_init(&models->lock);
     pthread_cond_init(&models->changed, NULL);
     models->all = calloc(n + 1, sizeof *models->all);
     if (!models->all) return command_error(ENGINE_ERROR_MEMORY, "out of memory (models)");
@@ -210,6 +210,7 @@ static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
 /* With the lock, which is given back meanwhile. */
 static void models_unload(struct models *models, struct served *served)
 {
+    ENGINE_ASSERT(lock_is_mine(&models->lock) && served->slot->n_users == 0);
     served->slot->is_loaded = false;
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
@@ -234,6 +235,7 @@ static struct served *least_recent(struct models *models)
 /* With the lock: unloads models until there is room for one of this size. Waits for those in use. */
 static int models_make_room(struct models *models, const struct served *served, uint64_t memory)
 {
+    ENGINE_ASSERT(lock_is_mine(&models->lock));
     served->slot->never_fits = models->max_memory > 0 && memory > models->max_memory;
     if (served->slot->never_fits)
         return command_error(ENGINE_ERROR_MEMORY, "the model %s takes %s, but --models-memory allows %s",
@@ -241,6 +243,7 @@ static int models_make_room(struct models *models, const struct served *served, 
     while (!models->stopping) {
         size_t n_loaded;
         uint64_t used = memory_in_use(models, &n_loaded);
+        ENGINE_ASSERT(models->max_memory == 0 || used <= models->max_memory);
         if ((models->max_memory == 0 || memory <= models->max_memory - used) &&
             (models->max_loaded == 0 || n_loaded < models->max_loaded))
             return ENGINE_OK;
@@ -282,6 +285,7 @@ static int models_load(struct models *models, struct served *served)
 static struct waiting *models_take_line(struct served *served)
 {
     struct waiting *first = served->slot->first;
+    ENGINE_ASSERT((first == NULL) == (served->slot->n_waiting == 0));
     served->slot->first = NULL;
     served->slot->end = &served->slot->first;
     served->slot->n_waiting = 0;
@@ -318,6 +322,7 @@ static void serve_line(struct waiting *waiting)
 /* With the lock, which is given back meanwhile. */
 static void load_for_line(struct models *models, struct served *served)
 {
+    ENGINE_ASSERT(lock_is_mine(&models->lock) && !models->loading);
     if (served->slot->is_loaded) models_unload(models, served); /* its device has failed */
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
@@ -411,6 +416,7 @@ static struct served *models_find(struct models *models, const char *name, int *
 static bool stand_in_line(struct models *models, struct served *served, struct exchange *exchange)
 {
     struct model_slot *slot = served->slot;
+    ENGINE_ASSERT(lock_is_mine(&models->lock));
     if (slot->n_waiting >= models->server->arguments->n_waiting) return false;
     struct waiting *added = malloc(sizeof *added);
     if (!added) return false;
@@ -463,6 +469,7 @@ void models_leave(struct models *models, struct exchange *exchange)
     struct served *served = exchange->model;
     if (!served) return;
     pthread_mutex_lock(&models->lock);
+    ENGINE_ASSERT(served->slot->is_loaded && served->slot->n_users > 0);
     exchange->model = NULL;
     served->slot->n_users--;
     served->slot->last_used = seconds_now();

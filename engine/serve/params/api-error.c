@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lock.h"
 #include "common/printable.h"
 #include "serve/http/http.h"
 #include "serve/server.h"
@@ -132,7 +133,7 @@ void api_error_answer(struct exchange *exchange, const struct api_error *error)
 struct lenient *lenient_create(void)
 {
     struct lenient *lenient = calloc(1, sizeof *lenient);
-    if (lenient && pthread_mutex_init(&lenient->lock, NULL) == 0) return lenient;
+    if (lenient && lock_init(&lenient->lock) == 0) return lenient;
     free(lenient);
     return NULL;
 }
