@@ -154,7 +154,7 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **re
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording);
 void recording_destroy(struct engine_recording *recording);
 
-/* ---- serve.c: a worker's side ---- */
+/* ---- worker-loop.c: a worker's side ---- */
 
 int serve(const struct engine_service *service);
 

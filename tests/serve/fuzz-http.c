@@ -2,7 +2,7 @@
  * or closes the connection, has no exchange left afterwards, and answers the next proper request. An answer
  * that follows another one on the connection answers a request that the bytes have: never more answers than
  * there are ends of headers. A line of a colon or a NUL counts as such an end if it ends otherwise than the
- * line before (request-check.c says why). */
+ * line before (daemon.c says why). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

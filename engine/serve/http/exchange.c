@@ -1,6 +1,7 @@
-/* exchange.c: an exchange from its request to its answer, see http.h. It is held by libmicrohttpd until its
- * connection is done with it, by the handler until it has ended it, and by requests in a queue; each holds a
- * reference. Whoever gives back the last one logs it. */
+/* exchange.c: an exchange from its request to its answer, which may be JSON or a stream of server-sent events
+ * (as the HTML standard defines them), see http.h. It is held by libmicrohttpd until its connection is done
+ * with it, by the handler until it has ended it, and by requests in a queue; each holds a reference. Whoever
+ * gives back the last one logs it. */
 #include "serve/http/http.h"
 
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "commands/common.h"
 #include "common/array.h"
 #include "common/assert.h"
 #include "common/clock.h"
@@ -16,6 +18,34 @@
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 #include "serve/server.h"
+
+/* ---- Memory for JSON ----------------------------------------------------------------------------------- */
+
+/* Jansson's NULL stands in for a value or leaves a field out, so what was made while memory ran out, by any
+ * thread, is not sent. */
+static _Atomic uint64_t n_lost;
+
+uint64_t json_memory_lost(void)
+{
+    return n_lost;
+}
+
+void json_memory_lose(void)
+{
+    n_lost++;
+}
+
+static void *json_allocate(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory) n_lost++;
+    return memory;
+}
+
+void json_memory_begin(void)
+{
+    json_set_alloc_funcs(json_allocate, free);
+}
 
 /* ---- Creating and freeing ------------------------------------------------------------------------------ */
 
@@ -518,4 +548,58 @@ void exchange_end(struct exchange *exchange)
     exchange_resume(exchange);
     pthread_mutex_unlock(&exchange->lock);
     let_go(exchange);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+#define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(9))
+
+void exchange_answer_json(struct exchange *exchange, json_t *answer)
+{
+    char *text = answer ? json_dumps(answer, DUMP) : NULL;
+    json_decref(answer);
+    if (text && !exchange_lacks_memory(exchange))
+        exchange_answer_bytes(exchange, 200, "application/json", text, strlen(text));
+    else
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
+                      "out of memory (an answer)");
+    free(text);
+}
+
+/* ---- Server-sent events -------------------------------------------------------------------------------- */
+
+static int sse_add(struct text_buffer *buffer, const char *text)
+{
+    return text_add(buffer, &(struct engine_string){text, strlen(text)});
+}
+
+void sse_begin(struct exchange *exchange)
+{
+    static const char comment[] = ": ping\n\n", event[] = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+    exchange_stream(exchange, "text/event-stream", exchange_is_anthropic(exchange) ? event : comment);
+}
+
+/* In one piece, so that no other event can come between. Where memory has run out for one, the stream is
+ * cut. */
+void sse_send(struct exchange *exchange, const char *name, json_t *data)
+{
+    struct text_buffer event = {0};
+    char *text = data ? json_dumps(data, DUMP) : NULL;
+    json_decref(data);
+    int failed = text && !exchange_lacks_memory(exchange) ? 0 : 1;
+    if (!failed && name)
+        failed = sse_add(&event, "event: ") || sse_add(&event, name) || sse_add(&event, "\n");
+    if (!failed) failed = sse_add(&event, "data: ") || sse_add(&event, text) || sse_add(&event, "\n\n");
+    if (failed)
+        exchange_cut(exchange);
+    else
+        exchange_send(exchange, event.data, event.size);
+    free(event.data);
+    free(text);
+}
+
+void sse_done(struct exchange *exchange)
+{
+    static const char done[] = "data: [DONE]\n\n";
+    exchange_send(exchange, done, strlen(done));
 }

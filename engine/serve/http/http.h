@@ -150,7 +150,7 @@ bool exchange_defer(struct exchange *exchange, void (*work)(void *user), void *u
  * requests of the queue. */
 void exchange_count(struct exchange *exchange, uint64_t n_prompt, uint64_t n_reused, uint64_t n_generated);
 
-/* ---- JSON: answer-json.c ---- */
+/* ---- JSON and server-sent events ---- */
 
 /* Answers 200 with JSON, whose reference is taken; NULL: out of memory, which is the answer. Numbers have the
  * digits that a float32 needs. */

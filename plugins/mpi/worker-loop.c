@@ -1,4 +1,4 @@
-/* serve.c: the loop of a worker: messages of rank 0 come in, replies go out. */
+/* worker-loop.c: the loop of a worker: messages of rank 0 come in, replies go out. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
