@@ -44,7 +44,7 @@ static struct metadata *read_members(const char *members, char *architecture)
     cr_assert_eq(metadata_create(&metadata), ENGINE_OK);
     int status = hf_config_read(path, metadata, &config);
     cr_assert_eq(status, ENGINE_OK, "%s: %s", members, error_message());
-    snprintf(architecture, 32, "%s", config.family->architecture);
+    snprintf(architecture, 32, "%s", config.architecture->name);
     hf_config_free(&config);
     cr_assert_eq(metadata_finish(metadata), ENGINE_OK);
     return metadata;
@@ -323,21 +323,32 @@ Test(hf_config, windows_lie_where_the_type_has_them)
 #define YARN                                                                                                 \
     "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 64}"
 
+/* The descriptor of a model_type. */
+static const struct hf_type *type_of(const char *name)
+{
+    const struct architecture *architecture;
+    for (size_t i = 0; (architecture = arch_at(i)); i++)
+        for (const struct hf_type *type = architecture->hf.types; type && type->name; type++)
+            if (strcmp(type->name, name) == 0 && !type->applies) return type;
+    cr_assert(false, "no type %s", name);
+    return NULL;
+}
+
 /* rope_scaling replaces rope_parameters, with its theta, in every family with one rope. */
 Test(hf_config, rope_scaling_counts_more_than_rope_parameters)
 {
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         const struct preset *p = &presets[i];
         char members[512], arch[32];
-        const struct hf_keys *keys = hf_keys_find(p->type);
-        if (p->theta < 0 || keys->local_theta.names) continue;
+        const struct hf_type *type = type_of(p->type);
+        if (p->theta < 0 || type->keys.local_theta) continue;
         snprintf(members, sizeof members, "\"model_type\": \"%s\", \"partial_rotary_factor\": 1, %s%s",
                  p->type, PARAMETERS, YARN);
         struct metadata *metadata = read_members(members, arch);
         expect_number(metadata, arch, "rope.scaling.factor", 4, p->type);
         expect_number(metadata, arch, "rope.freq_base", p->theta, p->type);
         expect_number(metadata, arch, "rope.scaling.original_context_length",
-                      keys->original_context ? 4096 : 64, p->type);
+                      type->original_context ? 4096 : 64, p->type);
         metadata_destroy(metadata);
     }
 }

@@ -22,6 +22,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "model/hf/forms.h"
 #include "model/hf/names.h"
 #include "model/safetensors.h"
 #include "model/types.h"
@@ -54,7 +55,8 @@ struct module {
 struct reader {
     struct adapter *adapter;
     const struct model *model;
-    char family[64];
+    char family[64]; /* general.architecture */
+    const struct hf_family *hf;
     struct peft_config config;
     struct safetensors *file;
     struct module *modules; /* [n_modules] */
@@ -125,7 +127,7 @@ static bool find_parameter(const struct reader *reader, const char *module, stru
     for (size_t i = 0; i < 2 && length < 200; i++) {
         snprintf(named[n].key, sizeof named[n].key, "%.*s.%s", (int)length, module, parameters[i]);
         if (!peft_config_targets(&reader->config, named[n].key)) continue;
-        if (!hf_name(reader->family, named[n].key, &named[n].hf)) continue;
+        if (!hf_name(reader->hf, named[n].key, &named[n].hf)) continue;
         if (strstr(named[n].hf.tensor, "_exps.")) n++;
     }
     if (depth >= n) return false;
@@ -141,7 +143,7 @@ static int find_module(struct reader *reader, struct module *module, bool *found
     *found = true;
     module->n_matrices = 1;
     module->key = module->name;
-    if (!hf_name(reader->family, module->name, &module->hf)) {
+    if (!hf_name(reader->hf, module->name, &module->hf)) {
         *found = find_parameter(reader, module->name, &module->hf, key);
         if (!*found) return ENGINE_OK;
     } else {
@@ -476,18 +478,11 @@ static struct adapter_part *name_part(struct adapter *adapter, const char *tenso
 }
 
 /* The two tensors that most models have in place of one matrix with gate and up; NULL: this one has it whole. */
-static const char *const *halves_of(const struct reader *reader, const char *tensor)
+static const char *const *halves_of(const struct reader *reader, const struct hf_name *name)
 {
-    static const struct {
-        const char *whole, *halves[2];
-    } known[] = {{".ffn_gate_up_exps.", {"ffn_gate_exps", "ffn_up_exps"}},
-                 {".ffn_gate_up_shexp.", {"ffn_gate_shexp", "ffn_up_shexp"}},
-                 {".ffn_gate_up.", {"ffn_gate", "ffn_up"}},
-                 {".ffn_up_gate.", {"ffn_up", "ffn_gate"}}};
-    if (model_tensor_find(reader->model, tensor)) return NULL;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strstr(tensor, known[i].whole)) return known[i].halves;
-    return NULL;
+    const struct hf_form *form = hf_find_form(reader->hf, name);
+    bool is_cut = form->kind == FORM_HALVES || form->kind == FORM_INTERLEAVED;
+    return is_cut && !model_tensor_find(reader->model, name->tensor) ? form->outputs : NULL;
 }
 
 /* Whether the factors of a parameter fit only in each other's place. `tensor`: the model's. */
@@ -501,13 +496,13 @@ static bool is_turned(const struct reader *reader, const struct module *module, 
 static int make_matrix_parts(struct reader *reader, struct module *module)
 {
     struct adapter *adapter = reader->adapter;
-    const char *tensor = module->hf.tensor, *const *halves = halves_of(reader, tensor);
+    const char *tensor = module->hf.tensor, *const *halves = halves_of(reader, &module->hf);
     bool is_parameter = strstr(tensor, "_exps.") != NULL;
     char half[64];
     snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves ? halves[0] : "");
     module->turned = is_parameter && is_turned(reader, module, halves ? half : tensor);
     uint64_t n_rows = module->turned ? module->a->ne[1] : module->b->ne[0];
-    bool alternate = strcmp(reader->family, "gpt-oss") == 0; /* as model/hf/tensors.c reads them */
+    bool alternate = hf_find_form(reader->hf, &module->hf)->kind == FORM_INTERLEAVED;
     struct rows rows = {0, 1, n_rows};
     for (uint64_t i = 0; i < (halves ? 2 : 1); i++) {
         snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves ? halves[i] : "");
@@ -530,7 +525,7 @@ static int check_form(const struct reader *reader, const struct module *module)
 {
     const char *tensor = module->hf.tensor, *why = NULL;
     bool is_whole = model_tensor_find(reader->model, tensor) != NULL;
-    if (strcmp(reader->family, "falcon-h1") == 0 && !strstr(tensor, ".ffn_up."))
+    if (reader->hf->scales_all_but && !strstr(tensor, reader->hf->scales_all_but))
         why = "was multiplied by factors of config.json";
     else if (!is_whole && (strstr(tensor, ".attn_kv_b.") || strstr(tensor, ".attn_qkvz.")))
         why = "was divided, and its rows ordered anew,";
@@ -601,6 +596,9 @@ int adapter_read_peft(const struct model *model, struct adapter *adapter)
     metadata_string(model_metadata(model), "general.architecture", &family);
     snprintf(reader.family, sizeof reader.family, "%.*s", (int)(family.length > 63 ? 63 : family.length),
              family.length ? family.data : "");
+    const struct architecture *architecture = arch_named(reader.family);
+    static const struct hf_family usual;
+    reader.hf = architecture ? &architecture->hf : &usual;
     int status = open_files(&reader);
     if (!status) status = list_modules(&reader);
     if (!status) status = make_parts(&reader);

@@ -4,11 +4,50 @@
 #include <string.h>
 
 #include "arch/families.h"
+#include "arch/hparams.h"
 #include "base/error.h"
 
 #define X(name) &arch_##name,
 static const struct architecture *const architectures[] = {FAMILIES(X)};
 #undef X
+enum { N_FAMILIES = sizeof architectures / sizeof *architectures };
+
+/* ---- Those that the engine doesn't run ------------------------------------------------------------------- */
+
+static const struct hf_type refused[] = {
+    {.name = "deberta-v2", .refusal = "encoders of a kind that is not supported"},
+    {.name = "electra", .refusal = "encoders of a kind that is not supported"},
+    {.name = "bart", .refusal = "encoders with a decoder, of a kind that is not supported"},
+    {.name = "whisper", .refusal = "encoders with a decoder, of a kind that is not supported"},
+    {.name = "rwkv", .refusal = "recurrent, of a kind that is not supported"},
+    {.name = "falcon_mamba", .refusal = "recurrent, of a kind that is not supported"},
+    {.name = "jamba", .refusal = "recurrent, of a kind that is not supported"},
+    {0},
+};
+
+/* Directories that are refused in words of their own, and files that `engine quantize` reads. */
+static const struct architecture others[] = {
+    {.name = "", .hf = {.types = refused}},
+    {.name = "deci", .quantize = {.n_layers = 80}},
+    {.name = "jais2", .quantize = {.n_layers = 68}},
+};
+enum { N_OTHERS = sizeof others / sizeof *others };
+
+/* ---- Finding -------------------------------------------------------------------------------------------- */
+
+const struct architecture *arch_at(size_t index)
+{
+    if (index < N_FAMILIES) return architectures[index];
+    return index - N_FAMILIES < N_OTHERS ? &others[index - N_FAMILIES] : NULL;
+}
+
+const struct architecture *arch_named(const char *name)
+{
+    const struct architecture *architecture;
+    for (size_t i = 0; (architecture = arch_at(i)); i++)
+        if (strcmp(architecture->name, name) == 0) return architecture;
+    return NULL;
+}
 
 const struct architecture *arch_of(const struct model *model)
 {
@@ -25,8 +64,8 @@ const struct architecture *arch_of(const struct model *model)
         error_raise(ENGINE_ERROR_DATA, "%s: no general.architecture in the metadata", model_path(model));
         return NULL;
     }
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
-        if (strcmp(architectures[i]->name, name) == 0) return architectures[i];
+    const struct architecture *architecture = arch_named(name);
+    if (architecture && architecture->read) return architecture;
     error_raise(ENGINE_ERROR_UNSUPPORTED,
                 "%s: the model family '%s' is not supported; see docs/models.md for those that are",
                 model_path(model), name);

@@ -1,8 +1,9 @@
 /* bloom.c: BLOOM: GPT-2 with ALiBi in place of learnt positions and a norm on the embedding. Workshop, arXiv 2211.05100. */
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void bloom_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
@@ -12,4 +13,24 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_bloom = {"bloom", sizeof(struct decoder), read, decoder_build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static void bloom_read_config(struct hf_config *config)
+{
+    hf_refuse(config, hf_flag(config, config->json, "apply_residual_connection_post_layernorm", false),
+              "apply_residual_connection_post_layernorm");
+}
+
+static const struct hf_type bloom_types[] = {
+    {.name = "bloom", .keys = {.width = "n_embed|hidden_size", .layers = "num_hidden_layers|n_layer", .heads = "num_attention_heads|n_head", .kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .ff = HF_UNREAD, .context = "seq_length", .epsilon = "layer_norm_epsilon", .activation = HF_UNREAD}, .width = 64, .layers = 2, .heads = 8, .context = 2048, .epsilon = 1e-5, .activation = "gelu_pytorch_tanh", .is_tied = true, .has_no_rope = true, .read = bloom_read_config},
+    {0},
+};
+
+const struct architecture arch_bloom = {
+    .name = "bloom",
+    .models = "BLOOM",
+    .size = sizeof(struct decoder),
+    .read = bloom_read,
+    .build = decoder_build,
+    .hf = {.types = bloom_types, .modules = gptneox_modules, .groups_qkv = true, .has_layer_norms = true},
+};

@@ -355,3 +355,12 @@ void decoder_build(struct graph *g, const void *decoder)
 {
     decoder_build_mixed(g, decoder, decoder_attention);
 }
+
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+const struct hf_module decoder_norms_behind[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+    {0},
+};

@@ -11,6 +11,9 @@
 #define ENGINE_ARCH_DECODER_H
 
 #include "arch/arch.h"
+#include "arch/hparams.h"
+#include "graph/graph.h"
+#include "model/model.h"
 
 #define MAX_LAYERS 1024
 
@@ -216,5 +219,10 @@ void decoder_build(struct graph *g, const void *decoder);
  * see decoder_layer_output. */
 typedef struct value *(*decoder_mixer)(struct graph *g, const struct decoder *d, struct value *x);
 void decoder_build_mixed(struct graph *g, const void *decoder, decoder_mixer mix);
+
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+/* The names of norms behind blocks, and before them if they are there too. */
+extern const struct hf_module decoder_norms_behind[];
 
 #endif

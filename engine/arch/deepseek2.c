@@ -2,11 +2,13 @@
  * whose cache holds one short vector a token, from which the keys and values of all heads are computed, and
  * one key that is rotated by position; then mixtures of experts chosen in groups. arXiv 2405.04434,
  * 2412.19437. */
+#include <string.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 #define LATENT_EPSILON 1e-6f /* of the norms of latent vectors, whatever that of the other norms */
 
@@ -74,7 +76,7 @@ static void assume_groups(const struct hparams *h, struct experts *e)
     }
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void deepseek2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct deepseek2 *m = hparams;
     struct decoder *d = &m->decoder;
@@ -153,9 +155,9 @@ static struct value *attend_heads(struct graph *g, const struct deepseek2 *m, st
     return decoder_attend(g, d, &heads);
 }
 
-static struct value *latent_attention(struct graph *g, const struct deepseek2 *m, struct value *x)
+static struct value *deepseek2_attention(struct graph *g, const struct decoder *d, struct value *x)
 {
-    const struct decoder *d = &m->decoder;
+    const struct deepseek2 *m = (const struct deepseek2 *)d;
     const struct decoder_layer *layer = &d->layers[g->layer];
     struct value *factors = rope_factors(g, layer->rope);
     struct value *q = queries(g, m, x);
@@ -173,19 +175,150 @@ static struct value *latent_attention(struct graph *g, const struct deepseek2 *m
     return decoder_linear(g, "attn_output", (uint64_t)layer->n_heads * m->n_value, d->n_embd, out);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void deepseek2_build(struct graph *g, const void *hparams)
 {
-    const struct deepseek2 *m = hparams;
-    const struct decoder *d = &m->decoder;
-    struct value *x = decoder_embed(g, d);
-    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = latent_attention(g, m, decoder_norm(g, d, "attn_norm", x));
-        x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
-        x = decoder_add_block(g, d, x,
-                              decoder_feed_forward_or_mixture(g, d, decoder_norm(g, d, "ffn_norm", x)));
-        x = decoder_layer_end(g, d, x);
-    }
-    decoder_build_logits(g, d, x);
+    decoder_build_mixed(g, hparams, deepseek2_attention);
 }
 
-const struct architecture arch_deepseek2 = {"deepseek2", sizeof(struct deepseek2), read, build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+/* GLM 4.7 Flash: how many layers have no experts, by a kind for each. */
+static uint32_t count_dense_layers(struct hf_config *config)
+{
+    const json_t *kinds = hf_get(config->json, "mlp_layer_types"), *kind;
+    size_t i, n = 0;
+    if (!kinds) return 1;
+    if (json_array_size(kinds) != config->n_layers)
+        hf_fail(config, ENGINE_ERROR_DATA, "mlp_layer_types has %zu texts for %u layers",
+                json_array_size(kinds), config->n_layers);
+    json_array_foreach(kinds, i, kind)
+    {
+        const char *text = json_string_value(kind);
+        bool is_dense = text && strcmp(text, "dense") == 0;
+        hf_refuse(config, !is_dense && (!text || strcmp(text, "sparse") != 0),
+                  "mlp_layer_types with other texts than dense and sparse");
+        hf_refuse(config, is_dense && i != n, "mlp_layer_types with a dense layer after a sparse one");
+        n += is_dense;
+    }
+    return (uint32_t)n;
+}
+
+/* What DeepSeek 2, 3 and GLM 4.7 Flash do differently, with transformers' defaults. */
+static const struct mla {
+    const char *type; /* NULL: any other */
+    uint32_t n_nope, n_value, n_groups, n_groups_used, n_dense;
+    bool scores_by_sigmoid, norms_weights, may_interleave;
+} mla_types[] = {
+    {"deepseek_v2", 128, 128, 1, 1, 0, false, false, false},
+    {"glm4_moe_lite", 192, 256, 1, 1, 1, true, true, true},
+    {NULL, 128, 128, 8, 4, 3, true, true, true},
+};
+
+/* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
+static void deepseek2_read_config(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    const struct mla *own = mla_types;
+    while (own->type && strcmp(own->type, config->type.name) != 0) own++;
+    uint32_t latent = hf_count(config, json, "kv_lora_rank", 512),
+             rope = hf_count(config, json, "qk_rope_head_dim", 64);
+    uint32_t nope = hf_count(config, json, "qk_nope_head_dim", own->n_nope),
+             value = hf_count(config, json, "v_head_dim", own->n_value);
+    uint32_t n_groups = hf_count(config, json, "n_group", own->n_groups),
+             n_used = hf_count(config, json, "topk_group", own->n_groups_used);
+    const char *method = hf_text(config, json, "topk_method");
+    bool is_v2 = !own->scores_by_sigmoid;
+    hf_refuse(config, own->may_interleave && !hf_flag(config, json, "rope_interleave", true),
+              "rope_interleave: false");
+    if (is_v2 && (!method || strcmp(method, "greedy") == 0)) n_groups = n_used = 1;
+    bool by_kinds = strcmp(config->type.name, "glm4_moe_lite") == 0;
+    hf_put_count(config, "leading_dense_block_count",
+                 by_kinds ? count_dense_layers(config)
+                          : hf_count(config, json, "first_k_dense_replace", own->n_dense));
+    config->n_rope = rope;
+    config->n_nope = nope;
+    config->n_value = value;
+    config->n_kv_heads = 1;
+    config->has_own_heads = true;
+    hf_put_count(config, "attention.head_count_kv", 1);
+    hf_put_count(config, "attention.key_length", latent + rope);
+    hf_put_count(config, "attention.value_length", latent);
+    hf_put_count(config, "attention.key_length_mla", nope + rope);
+    hf_put_count(config, "attention.value_length_mla", value);
+    hf_put_count(config, "expert_group_count", n_groups);
+    hf_put_count(config, "expert_group_used_count", n_used);
+    /* llama.cpp's converter has it only from scoring_func, which what transformers saves lacks. */
+    bool given = hf_get(json, "scoring_func") != NULL;
+    hf_put_count(config, given ? "expert_gating_func" : "engine.expert_gating_func", is_v2 ? 1 : 2);
+    hf_put_flag(config, "expert_weights_norm", !is_v2 && hf_flag(config, json, "norm_topk_prob", true));
+}
+
+static const struct hf_key deepseek2_numbers[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 1536},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {"n_routed_experts", "expert_count", HF_COUNT, 64},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, HF_ABSENT},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT_OR_NONE, 2},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1407},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1},
+    {0},
+};
+
+static const struct hf_key deepseek3_numbers[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 1536},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {"num_local_experts|n_routed_experts", "expert_count", HF_COUNT, 256},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 2048},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 2.5},
+    {0},
+};
+
+static const struct hf_key glm4_lite_numbers[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 768},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {"num_local_experts|n_routed_experts", "expert_count", HF_COUNT, 64},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 4},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1536},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1.8},
+    {0},
+};
+
+static const struct hf_module deepseek2_modules[] = {
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_b_proj", "attn_kv_b"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {0},
+};
+
+static const struct hf_form deepseek2_forms[] = {
+    {.tensor = "attn_kv_b", .kind = FORM_LATENT, .outputs = {"attn_k_b", "attn_v_b"}},
+    {0},
+};
+
+/* What all of its types share. */
+#define DEEPSEEK_TYPE                                                                                        \
+    .keys = {.kv_heads = HF_UNREAD, .head_dim = HF_UNREAD},                                                  \
+    .options = {{"attention_bias", false, "attn_q_a|attn_kv_a_mqa|attn_output"}}, .read = deepseek2_read_config
+
+static const struct hf_type deepseek2_types[] = {
+    {.name = "deepseek_v2", DEEPSEEK_TYPE, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = deepseek2_numbers},
+    {.name = "deepseek_v3", DEEPSEEK_TYPE, .width = 7168, .layers = 61, .heads = 128, .ff = 18432, .context = 4096, .numbers = deepseek3_numbers},
+    {.name = "glm4_moe_lite", DEEPSEEK_TYPE, .width = 2048, .layers = 47, .heads = 20, .ff = 10240, .context = 202752, .epsilon = 1e-5, .keeps_rotary = true, .numbers = glm4_lite_numbers},
+    {.name = "kimi_k2", DEEPSEEK_TYPE, .width = 7168, .layers = 61, .heads = 128, .ff = 18432, .context = 4096, .numbers = deepseek3_numbers},
+    {0},
+};
+
+const struct architecture arch_deepseek2 = {
+    .name = "deepseek2",
+    .models = "DeepSeek V2, V3, R1, Kimi K2, GLM 4.7 Flash",
+    .size = sizeof(struct deepseek2),
+    .read = deepseek2_read,
+    .build = deepseek2_build,
+    .hf = {.types = deepseek2_types, .modules = deepseek2_modules, .forms = deepseek2_forms, .writes_yarn_multiplier = true},
+};

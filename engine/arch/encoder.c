@@ -1,5 +1,6 @@
 /* encoder.c: see encoder.h. */
 #include "arch/encoder.h"
+#include "model/hf/config.h"
 
 void encoder_read(struct hparams *h, struct decoder *d, uint32_t pairs)
 {
@@ -42,4 +43,59 @@ void encoder_build(struct graph *g, const void *decoder)
         x = decoder_layer_end(g, d, x);
     }
     encoder_build_states(g, d, x);
+}
+
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+const struct hf_module encoder_modules[] = {
+    {"attention.self.query", "attn_q"},
+    {"attention.self.key", "attn_k"},
+    {"attention.self.value", "attn_v"},
+    {"attention.output.dense", "attn_output"},
+    {"attention.output.LayerNorm", "attn_output_norm"},
+    {"intermediate.dense", "ffn_up"},
+    {"output.dense", "ffn_down"},
+    {"output.LayerNorm", "layer_output_norm"},
+    /* DistilBERT's */
+    {"attention.q_lin", "attn_q"},
+    {"attention.k_lin", "attn_k"},
+    {"attention.v_lin", "attn_v"},
+    {"attention.out_lin", "attn_output"},
+    {"sa_layer_norm", "attn_output_norm"},
+    {"ffn.lin1", "ffn_up"},
+    {"ffn.lin2", "ffn_down"},
+    {"output_layer_norm", "layer_output_norm"},
+    /* Jina's */
+    {"attention.self.layer_norm_q", "attn_q_norm"},
+    {"attention.self.layer_norm_k", "attn_k_norm"},
+    {"layer_norm_1", "attn_norm_2"},
+    {"mlp.gated_layers", "ffn_gate_up"},
+    {"mlp.up_gated_layer", "ffn_up_gate"},
+    {"mlp.wo", "ffn_down"},
+    {"mlp.down_layer", "ffn_down"},
+    {"mlp.layernorm", "layer_output_norm"},
+    {"layer_norm_2", "layer_output_norm"},
+    {0},
+};
+
+const struct hf_module encoder_outer[] = {
+    {"position_embeddings", "position_embd"},
+    {"token_type_embeddings", "token_types"},
+    {"embeddings.LayerNorm", "token_embd_norm"},
+    {"emb_ln", "token_embd_norm"},
+    {"pooler.dense", "cls"},
+    {"pre_classifier", "cls"},
+    {"classifier.dense", "cls"},
+    {"classifier.out_proj", "cls.output"},
+    {"classifier", "cls.output"},
+    {0},
+};
+
+void encoder_read_config(struct hf_config *config, uint32_t n_types)
+{
+    hf_put_flag(config, "attention.causal", false);
+    /* llama.cpp takes the rows of token_types from here. */
+    uint32_t n = hf_count(config, config->json, "type_vocab_size", n_types);
+    if (!config->status)
+        config->status = metadata_add_u32(config->metadata, "tokenizer.ggml.token_type_count", n);
 }

@@ -18,4 +18,12 @@ void encoder_build_states(struct graph *g, const struct decoder *d, struct value
  * feed-forward(x)), and the states. `decoder`: a struct decoder, or one that begins with it. */
 void encoder_build(struct graph *g, const void *decoder);
 
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+/* BERT's and RoBERTa's modules, DistilBERT's and Jina's; and those outside the layers. */
+extern const struct hf_module encoder_modules[], encoder_outer[];
+
+/* What all encoders say. n_types: the rows of token_types if config.json doesn't have their number. */
+void encoder_read_config(struct hf_config *config, uint32_t n_types);
+
 #endif

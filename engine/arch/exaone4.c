@@ -3,7 +3,7 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void exaone4_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
@@ -16,4 +16,16 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_exaone4 = {"exaone4", sizeof(struct decoder), read, decoder_build};
+static const struct hf_type exaone4_types[] = {
+    {.name = "exaone4", .keys = {.window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .ff = 16384, .context = 2048, .epsilon = 1e-5, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 4},
+    {0},
+};
+
+const struct architecture arch_exaone4 = {
+    .name = "exaone4",
+    .models = "EXAONE 4",
+    .size = sizeof(struct decoder),
+    .read = exaone4_read,
+    .build = decoder_build,
+    .hf = {.types = exaone4_types, .modules = decoder_norms_behind},
+};

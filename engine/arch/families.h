@@ -1,4 +1,5 @@
-/* families.h: every family, one per line. The table in arch.c and the declarations are generated from it. */
+/* families.h: every family, one per line. The table in arch.c and the declarations are generated from it; then what
+ * families of one maker share. */
 #ifndef ENGINE_ARCH_FAMILIES_H
 #define ENGINE_ARCH_FAMILIES_H
 
@@ -64,10 +65,50 @@
 FAMILIES(X)
 #undef X
 
-/* granite.c: the factors shared by Granite's families. */
+/* ---- Shared by families of one maker -------------------------------------------------------------------- */
+
 struct decoder;
+
+/* granite.c: the factors shared by Granite's families. */
 void granite_read_scales(struct hparams *h, struct decoder *d);
 /* Granite 4 without experts has the length of its networks as that of a shared expert. */
 void granite_read_lengths(struct hparams *h, struct decoder *d);
+/* Whether all layers of a Granite 4 have attention, and whether it has experts. */
+bool granite_has_attention_alone(const struct hf_config *config);
+bool granite_has_experts(const struct hf_config *config);
+/* Granite 4 has no positions unless it says so; earlier ones always have. */
+void granite4_read_config(struct hf_config *config);
+
+#define GRANITE_FACTORS                                                                                      \
+    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},                                                \
+        {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},                                            \
+        {"residual_multiplier", "residual_scale", HF_FLOAT, 1},                                              \
+    {                                                                                                        \
+        "logits_scaling", "logit_scale", HF_FLOAT, 1                                                         \
+    }
+#define GRANITE_EXPERTS                                                                                      \
+    {"num_local_experts", "expert_count", HF_COUNT, 8},                                                      \
+    {                                                                                                        \
+        "num_experts_per_tok", "expert_used_count", HF_COUNT, 2                                              \
+    }
+#define GRANITE_MODULES                                                                                      \
+    {"block_sparse_moe.router.layer", "ffn_gate_inp"},                                                       \
+        {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},                                               \
+        {"block_sparse_moe.output_linear", "ffn_down_exps"},                                                 \
+        {"shared_mlp.input_linear", "ffn_gate_up_shexp"},                                                    \
+    {                                                                                                        \
+        "shared_mlp.output_linear", "ffn_down_shexp"                                                         \
+    }
+
+/* gemma2.c: what Gemma 2 and 3 say; query_pre_attn_scalar alone. */
+void gemma_read_config(struct hf_config *config);
+void gemma_read_query_scale(struct hf_config *config);
+
+/* gptneox.c: also BLOOM's and Falcon's names. */
+extern const struct hf_module gptneox_modules[];
+
+/* nomic-bert.c */
+extern const struct hf_module nomic_bert_modules[];
+void nomic_bert_read_config(struct hf_config *config);
 
 #endif

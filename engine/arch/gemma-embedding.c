@@ -5,13 +5,14 @@
 
 #include "arch/encoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 struct gemma_embedding {
     struct decoder decoder;
     struct rope local; /* of the layers with a sliding window */
 };
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void gemma_embedding_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct gemma_embedding *gemma = hparams;
     struct decoder *d = &gemma->decoder;
@@ -27,11 +28,37 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = encoder_info(d);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void gemma_embedding_build(struct graph *g, const void *hparams)
 {
     const struct decoder *d = hparams;
     encoder_build_states(g, d, decoder_norm(g, d, "output_norm", decoder_build_layers(g, d)));
 }
 
-const struct architecture arch_gemma_embedding = {"gemma-embedding", sizeof(struct gemma_embedding), read,
-                                                  build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static bool gemma_embedding_applies(const struct hf_config *config)
+{
+    return json_is_true(hf_get(config->json, "use_bidirectional_attention"));
+}
+
+static void gemma_embedding_read_config(struct hf_config *config)
+{
+    gemma_read_query_scale(config);
+    hf_refuse(config, hf_get(config->json, "attn_logit_softcapping") != NULL, "attn_logit_softcapping");
+    hf_put_flag(config, "attention.causal", false);
+}
+
+static const struct hf_type gemma_embedding_types[] = {
+    {.name = "gemma3_text", .applies = gemma_embedding_applies, .when = "with `use_bidirectional_attention`", .keys = {.activation = "hidden_activation", .local_theta = "rope_local_base_freq", .window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ff = 9216, .context = 131072, .activation = "gelu_pytorch_tanh", .is_tied = true, .theta = 1e6, .local_theta = 1e4, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 6, .options = {HF_ATTENTION_BIAS}, .read = gemma_embedding_read_config},
+    {0},
+};
+
+const struct architecture arch_gemma_embedding = {
+    .name = "gemma-embedding",
+    .models = "EmbeddingGemma; `dense_2` and `dense_3` follow the pooling",
+    .kind = ARCH_ENCODER,
+    .size = sizeof(struct gemma_embedding),
+    .read = gemma_embedding_read,
+    .build = gemma_embedding_build,
+    .hf = {.types = gemma_embedding_types, .modules = decoder_norms_behind, .norms_add_one = true},
+};

@@ -5,7 +5,7 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void gemma_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
@@ -14,4 +14,16 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_gemma = {"gemma", sizeof(struct decoder), read, decoder_build};
+static const struct hf_type gemma_types[] = {
+    {.name = "gemma", .width = 3072, .layers = 28, .heads = 16, .kv_heads = 16, .head_dim = 256, .ff = 24576, .context = 8192, .activation = "gelu_pytorch_tanh", .is_tied = true, .options = {HF_ATTENTION_BIAS}},
+    {0},
+};
+
+const struct architecture arch_gemma = {
+    .name = "gemma",
+    .models = "Gemma 1",
+    .size = sizeof(struct decoder),
+    .read = gemma_read,
+    .build = decoder_build,
+    .hf = {.types = gemma_types, .norms_add_one = true},
+};

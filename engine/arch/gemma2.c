@@ -4,6 +4,7 @@
 
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 /* Files don't have query_pre_attn_scalar: it is the head's size in the 2B and 9B models, and
  * n_embd / n_heads in the 27B model. */
@@ -17,7 +18,7 @@ static void assume_query_scale(const struct hparams *h, struct decoder *d)
             d->head_dim);
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void gemma2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
@@ -31,4 +32,38 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_gemma2 = {"gemma2", sizeof(struct decoder), read, decoder_build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+void gemma_read_query_scale(struct hf_config *config)
+{
+    double scalar = hf_number(config, config->json, "query_pre_attn_scalar", 256);
+    if (scalar <= 0) hf_fail(config, ENGINE_ERROR_DATA, "query_pre_attn_scalar is %g", scalar);
+    if (!config->status) hf_put_float(config, "attention.scale", 1 / sqrt(scalar));
+}
+
+void gemma_read_config(struct hf_config *config)
+{
+    gemma_read_query_scale(config);
+    hf_refuse(config, hf_flag(config, config->json, "use_bidirectional_attention", false),
+              "bidirectional attention");
+}
+
+static const struct hf_key gemma2_numbers[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", HF_FLOAT_OR_0, 50},
+    {"final_logit_softcapping", "final_logit_softcapping", HF_FLOAT_OR_0, 30},
+    {0},
+};
+
+static const struct hf_type gemma2_types[] = {
+    {.name = "gemma2", .keys = {.activation = "hidden_activation", .layer_types = "layer_types"}, .width = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ff = 9216, .context = 8192, .activation = "gelu_pytorch_tanh", .is_tied = true, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 2, .numbers = gemma2_numbers, .options = {HF_ATTENTION_BIAS}, .read = gemma_read_config},
+    {0},
+};
+
+const struct architecture arch_gemma2 = {
+    .name = "gemma2",
+    .models = "Gemma 2",
+    .size = sizeof(struct decoder),
+    .read = gemma2_read,
+    .build = decoder_build,
+    .hf = {.types = gemma2_types, .modules = decoder_norms_behind, .norms_add_one = true},
+};

@@ -21,7 +21,7 @@ static void assume_query_scale(const struct hparams *h, struct decoder *d)
             d->head_dim);
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void gemma3_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct gemma3 *gemma = hparams;
     struct decoder *d = &gemma->decoder;
@@ -36,4 +36,22 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_gemma3 = {"gemma3", sizeof(struct gemma3), read, decoder_build};
+static const struct hf_key gemma3_numbers[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", HF_FLOAT_OR_0, 0},
+    {"final_logit_softcapping", "final_logit_softcapping", HF_FLOAT_OR_0, 0},
+    {0},
+};
+
+static const struct hf_type gemma3_types[] = {
+    {.name = "gemma3_text", .keys = {.activation = "hidden_activation", .local_theta = "rope_local_base_freq", .window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ff = 9216, .context = 131072, .activation = "gelu_pytorch_tanh", .is_tied = true, .theta = 1e6, .local_theta = 1e4, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 6, .numbers = gemma3_numbers, .options = {HF_ATTENTION_BIAS}, .read = gemma_read_config},
+    {0},
+};
+
+const struct architecture arch_gemma3 = {
+    .name = "gemma3",
+    .models = "Gemma 3 (text)",
+    .size = sizeof(struct gemma3),
+    .read = gemma3_read,
+    .build = decoder_build,
+    .hf = {.types = gemma3_types, .modules = decoder_norms_behind, .norms_add_one = true},
+};

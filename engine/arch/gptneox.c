@@ -8,7 +8,7 @@ struct gptneox {
     bool parallel;
 };
 
-static void build(struct graph *g, const void *hparams)
+static void gptneox_build(struct graph *g, const void *hparams)
 {
     const struct gptneox *neox = hparams;
     const struct decoder *d = &neox->decoder;
@@ -23,7 +23,7 @@ static void build(struct graph *g, const void *hparams)
     decoder_build_logits(g, d, x);
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void gptneox_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct gptneox *neox = hparams;
     struct decoder *d = &neox->decoder;
@@ -36,4 +36,33 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_gptneox = {"gptneox", sizeof(struct gptneox), read, build};
+static const struct hf_key gptneox_numbers[] = {
+    {"use_parallel_residual", "use_parallel_residual", HF_FLAG, 1},
+    {0},
+};
+
+const struct hf_module gptneox_modules[] = {
+    {"attention.query_key_value", "attn_qkv"},
+    {"attention.dense", "attn_output"},
+    {"self_attention.query_key_value", "attn_qkv"},
+    {"self_attention.dense", "attn_output"},
+    {"mlp.dense_h_to_4h", "ffn_up"},
+    {"mlp.dense_4h_to_h", "ffn_down"},
+    {"ln_attn", "attn_norm_2"},
+    {"ln_mlp", "attn_norm"},
+    {0},
+};
+
+static const struct hf_type gptneox_types[] = {
+    {.name = "gpt_neox", .keys = {.kv_heads = HF_UNREAD, .theta = "rotary_emb_base", .part = "rotary_pct"}, .width = 6144, .layers = 44, .heads = 64, .ff = 24576, .context = 2048, .epsilon = 1e-5, .activation = "gelu", .rotary = 0.25, .numbers = gptneox_numbers, .options = {{"attention_bias", true, HF_ATTENTION}}},
+    {0},
+};
+
+const struct architecture arch_gptneox = {
+    .name = "gptneox",
+    .models = "GPT-NeoX, Pythia, Dolly, RedPajama-INCITE",
+    .size = sizeof(struct gptneox),
+    .read = gptneox_read,
+    .build = gptneox_build,
+    .hf = {.types = gptneox_types, .modules = gptneox_modules, .groups_qkv = true, .has_layer_norms = true},
+};

@@ -3,13 +3,14 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "arch/ssm.h"
+#include "model/hf/config.h"
 
 struct granitehybrid {
     struct decoder decoder;
     struct ssm ssm;
 };
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void granitehybrid_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct granitehybrid *granite = hparams;
     struct decoder *d = &granite->decoder;
@@ -22,15 +23,53 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     if (info->has_states) ssm_read(h, &granite->ssm, true);
 }
 
-static struct value *mix(struct graph *g, const struct decoder *d, struct value *x)
+static struct value *granitehybrid_mix(struct graph *g, const struct decoder *d, struct value *x)
 {
     const struct granitehybrid *granite = (const struct granitehybrid *)d;
     return d->layers[g->layer].is_recurrent ? ssm_mamba2(g, d, &granite->ssm, x) : decoder_attention(g, d, x);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void granitehybrid_build(struct graph *g, const void *hparams)
 {
-    decoder_build_mixed(g, hparams, mix);
+    decoder_build_mixed(g, hparams, granitehybrid_mix);
 }
 
-const struct architecture arch_granitehybrid = {"granitehybrid", sizeof(struct granitehybrid), read, build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static void granitehybrid_read_config(struct hf_config *config)
+{
+    granite4_read_config(config);
+    ssm_read_config(config, ssm_expanded(config, "mamba_expand"));
+    config->is_hybrid = true;
+    hf_read_recurrent_layers(config, "mamba", "attention", 0);
+    hf_refuse(config, config->n_groups != 1, "mamba_n_groups other than 1");
+}
+
+static const struct hf_key granitehybrid_numbers[] = {
+    GRANITE_FACTORS,
+    GRANITE_EXPERTS,
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 1024},
+    SSM_NUMBERS,
+    {0},
+};
+
+static const struct hf_module granitehybrid_modules[] = {
+    SSM_MODULES("mamba"),
+    {"mamba.D", "ssm_d."},
+    GRANITE_MODULES,
+    {0},
+};
+
+static const struct hf_type granitehybrid_types[] = {
+    {.name = "granitemoehybrid", .keys = {.layer_types = "layers_block_type|layer_types"}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granitehybrid_numbers, .options = {HF_ATTENTION_BIAS}, .read = granitehybrid_read_config},
+    {0},
+};
+
+const struct architecture arch_granitehybrid = {
+    .name = "granitehybrid",
+    .models = "Granite 4: a hybrid of recurrent layers and layers with attention",
+    .size = sizeof(struct granitehybrid),
+    .read = granitehybrid_read,
+    .build = granitehybrid_build,
+    .hf = {.types = granitehybrid_types, .modules = granitehybrid_modules, .pairs_adjacent = true},
+};

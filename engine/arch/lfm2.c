@@ -2,13 +2,14 @@
  * head of queries and keys. The file calls the norm before the logits token_embd_norm. arXiv 2511.23404. */
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 struct lfm2 {
     struct decoder decoder;
     uint32_t n_taps; /* of the convolution */
 };
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void lfm2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct lfm2 *lfm2 = hparams;
     struct decoder *d = &lfm2->decoder;
@@ -38,15 +39,92 @@ static struct value *convolve(struct graph *g, const struct decoder *d, uint64_t
     return decoder_linear(g, "shortconv.out_proj", n, n, decoder_layer_output(g, d, graph_mul(g, c, x)));
 }
 
-static struct value *mix(struct graph *g, const struct decoder *d, struct value *x)
+static struct value *lfm2_mix(struct graph *g, const struct decoder *d, struct value *x)
 {
     const struct lfm2 *lfm2 = (const struct lfm2 *)d;
     return d->layers[g->layer].is_recurrent ? convolve(g, d, lfm2->n_taps, x) : decoder_attention(g, d, x);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void lfm2_build(struct graph *g, const void *hparams)
 {
-    decoder_build_mixed(g, hparams, mix);
+    decoder_build_mixed(g, hparams, lfm2_mix);
 }
 
-const struct architecture arch_lfm2 = {"lfm2", sizeof(struct lfm2), read, build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static void lfm2_read_config(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    uint64_t n_ff = config->n_ff;
+    uint64_t whole = hf_count(config, json, "block_multiple_of", 256);
+    if (hf_flag(config, json, "block_auto_adjust_ff_dim", true)) {
+        n_ff = 2 * n_ff / 3;
+        if (hf_get(json, "block_ffn_dim_multiplier")) {
+            double factor = hf_number(config, json, "block_ffn_dim_multiplier", 1);
+            if (factor < 0 || factor > 1000 || whole == 0)
+                hf_fail(config, ENGINE_ERROR_DATA,
+                        "block_ffn_dim_multiplier or block_multiple_of is impossible");
+            if (config->status) return;
+            n_ff = (uint64_t)(factor * (double)n_ff);
+        }
+        if (whole > 0) n_ff = (n_ff + whole - 1) / whole * whole;
+    }
+    if (n_ff > INT32_MAX) hf_fail(config, ENGINE_ERROR_DATA, "block_ff_dim is not a count");
+    config->n_ff = (uint32_t)n_ff;
+    config->is_hybrid = true;
+    const json_t *listed = hf_get(json, "full_attn_idxs");
+    config->is_tied = hf_flag(config, json, "tie_embedding", config->is_tied);
+    if (hf_get(json, "layer_types")) {
+        hf_read_recurrent_layers(config, "conv", "full_attention", 0);
+        return;
+    }
+    for (uint32_t i = 0; i < config->n_layers; i++) config->is_recurrent[i] = listed != NULL;
+    for (size_t i = 0; i < json_array_size(listed); i++) {
+        const json_t *layer = json_array_get(listed, i);
+        bool fits = json_is_integer(layer) && json_integer_value(layer) >= 0 &&
+                    json_integer_value(layer) < (json_int_t)config->n_layers;
+        if (fits)
+            config->is_recurrent[json_integer_value(layer)] = false;
+        else
+            hf_fail(config, ENGINE_ERROR_DATA, "full_attn_idxs has something that is not a layer");
+    }
+}
+
+static const struct hf_key lfm2_numbers[] = {
+    {"conv_L_cache", "shortconv.l_cache", HF_COUNT, 3},
+    {0},
+};
+
+static const struct hf_module lfm2_modules[] = {
+    {"operator_norm", "attn_norm"},
+    {"ffn_norm", "ffn_norm"},
+    {"feed_forward.w1", "ffn_gate"},
+    {"feed_forward.w3", "ffn_up"},
+    {"feed_forward.w2", "ffn_down"},
+    {"self_attn.out_proj", "attn_output"},
+    {"self_attn.q_layernorm", "attn_q_norm"},
+    {"self_attn.k_layernorm", "attn_k_norm"},
+    {"conv.conv", "shortconv.conv.weight"},
+    {"conv.in_proj", "shortconv.in_proj.weight"},
+    {"conv.out_proj", "shortconv.out_proj.weight"},
+    {0},
+};
+
+static const struct hf_module lfm2_outer[] = {
+    {"embedding_norm", "token_embd_norm"},
+    {0},
+};
+
+static const struct hf_type lfm2_types[] = {
+    {.name = "lfm2", .keys = {.ff = "block_ff_dim|intermediate_size", .epsilon = "norm_eps", .activation = HF_UNREAD, .layer_types = "layer_types"}, .width = 2560, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 12288, .context = 128000, .epsilon = 1e-5, .is_tied = true, .theta = 1e6, .numbers = lfm2_numbers, .options = {{"conv_bias", false, "shortconv.conv|shortconv.in_proj|shortconv.out_proj"}}, .read = lfm2_read_config},
+    {0},
+};
+
+const struct architecture arch_lfm2 = {
+    .name = "lfm2",
+    .models = "LFM 2: a hybrid of recurrent layers and layers with attention",
+    .size = sizeof(struct lfm2),
+    .read = lfm2_read,
+    .build = lfm2_build,
+    .hf = {.types = lfm2_types, .modules = lfm2_modules, .outer = lfm2_outer},
+};

@@ -21,7 +21,7 @@ static void assume_window(struct hparams *h, struct decoder *d)
                      d->head_dim);
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void llama_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
@@ -30,4 +30,36 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_llama = {"llama", sizeof(struct decoder), read, decoder_build};
+static const struct hf_key mixtral_numbers[] = {
+    {"num_experts|num_local_experts", "expert_count", HF_COUNT, 8},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
+    {0},
+};
+
+static const struct hf_module llama_modules[] = {
+    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"block_sparse_moe.experts.#.w1", "ffn_gate_exps"},
+    {"block_sparse_moe.experts.#.w3", "ffn_up_exps"},
+    {"block_sparse_moe.experts.#.w2", "ffn_down_exps"},
+    {"mlp.experts.#.w1", "ffn_gate_exps"},
+    {"mlp.experts.#.w3", "ffn_up_exps"},
+    {"mlp.experts.#.w2", "ffn_down_exps"},
+    {0},
+};
+
+static const struct hf_type llama_types[] = {
+    {.name = "llama", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}},
+    {.name = "mistral", .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 14336, .context = 131072, .windows = HF_WINDOWS_ALL, .window = 4096},
+    {.name = "mixtral", .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 14336, .context = 131072, .epsilon = 1e-5, .theta = 1e6, .windows = HF_WINDOWS_ALL, .numbers = mixtral_numbers},
+    {0},
+};
+
+const struct architecture arch_llama = {
+    .name = "llama",
+    .models = "Llama 1 to 3, Mistral, TinyLlama, Mixtral, and models built like them",
+    .size = sizeof(struct decoder),
+    .read = llama_read,
+    .build = decoder_build,
+    .hf = {.types = llama_types, .modules = llama_modules, .pairs_adjacent = true},
+    .quantize = {.n_layers = 80, .needs_groups = true},
+};

@@ -2,10 +2,12 @@
  * tokens, with norms on heads in Scout; the fourth has neither, attends to everything, and scales its queries
  * with the position. Mixtures of experts that route each token to one expert, its input weighted by a
  * sigmoid, besides a shared one. */
+#include <string.h>
 #include <math.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 #define FULL_PERIOD 4
 #define CHUNK       8192
@@ -27,7 +29,7 @@ static float query_scale(const void *hparams, uint32_t position)
     return (float)(1 + (double)model->scale * log1p(floor((position + 1.0) / model->n_unscaled)));
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void llama4_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct llama4 *model = hparams;
     struct decoder *d = &model->decoder;
@@ -62,9 +64,9 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     if (chunk > 0) info->query_scale = query_scale;
 }
 
-static struct value *llama4_attention(struct graph *g, const struct llama4 *model, struct value *x)
+static struct value *llama4_attention(struct graph *g, const struct decoder *d, struct value *x)
 {
-    const struct decoder *d = &model->decoder;
+    const struct llama4 *model = (const struct llama4 *)d;
     const struct decoder_layer *layer = &d->layers[g->layer];
     uint64_t width = (uint64_t)layer->n_heads * d->head_dim;
     struct heads h = decoder_attention_heads(g, d, x);
@@ -80,19 +82,80 @@ static struct value *llama4_attention(struct graph *g, const struct llama4 *mode
     return decoder_linear(g, "attn_output", width, d->n_embd, decoder_attend(g, d, &h));
 }
 
-static void build(struct graph *g, const void *hparams)
+static void llama4_build(struct graph *g, const void *hparams)
 {
-    const struct llama4 *model = hparams;
-    const struct decoder *d = &model->decoder;
-    struct value *x = decoder_embed(g, d);
-    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = llama4_attention(g, model, decoder_norm(g, d, "attn_norm", x));
-        x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
-        x = decoder_add_block(g, d, x,
-                              decoder_feed_forward_or_mixture(g, d, decoder_norm(g, d, "ffn_norm", x)));
-        x = decoder_layer_end(g, d, x);
-    }
-    decoder_build_logits(g, d, x);
+    decoder_build_mixed(g, hparams, llama4_attention);
 }
 
-const struct architecture arch_llama4 = {"llama4", sizeof(struct llama4), read, build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+/* Layers with rope attend within chunks, and every interleave_moe_layer_step-th has experts; lists that say the same are
+ * followed, as transformers writes them. */
+static void llama4_check_layers(struct hf_config *config)
+{
+    const json_t *types = hf_get(config->json, "layer_types"), *experts = hf_get(config->json, "moe_layers");
+    uint32_t step = hf_count(config, config->json, "interleave_moe_layer_step", 1);
+    for (uint32_t i = 0; types && i < config->n_layers; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        const char *own = config->has_rope[i] ? "chunked_attention" : "full_attention";
+        hf_refuse(config, !type || strcmp(type, own) != 0, "layer_types that differs from no_rope_layers");
+    }
+    for (size_t i = 0, n = experts && step > 0 ? config->n_layers / step : 0; i <= n && experts; i++) {
+        const json_t *layer = json_array_get(experts, i);
+        bool fits = i < n ? json_integer_value(layer) == (json_int_t)(step * (i + 1) - 1) : layer == NULL;
+        hf_refuse(config, !fits, "moe_layers that differs from interleave_moe_layer_step");
+    }
+}
+
+static void llama4_read_config(struct hf_config *config)
+{
+    bool tunes = hf_flag(config, config->json, "attn_temperature_tuning", true);
+    hf_read_layers_without_rope(config, 4);
+    llama4_check_layers(config);
+    hf_put_float(config, "attention.temperature_scale",
+                 tunes ? hf_number(config, config->json, "attn_scale", 0.1) : 0);
+}
+
+static const struct hf_key llama4_numbers[] = {
+    {"num_local_experts", "expert_count", HF_COUNT, 16},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 1},
+    {"intermediate_size", "expert_feed_forward_length", HF_COUNT, 8192},
+    {"interleave_moe_layer_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {"attention_chunk_size", "attention.sliding_window", HF_COUNT, 8192},
+    {"use_qk_norm", "attention.normed_heads", HF_FLAG, 1},
+    {"floor_scale", "attention.temperature_length", HF_COUNT, 8192},
+    {0},
+};
+
+static const struct hf_module llama4_modules[] = {
+    {"feed_forward.gate_proj", "ffn_gate"},
+    {"feed_forward.up_proj", "ffn_up"},
+    {"feed_forward.down_proj", "ffn_down"},
+    {"feed_forward.router", "ffn_gate_inp"},
+    {"feed_forward.experts.gate_up_proj", "ffn_gate_up_exps"},
+    {"feed_forward.experts.down_proj", "ffn_down_exps"},
+    {"feed_forward.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"feed_forward.shared_expert.up_proj", "ffn_up_shexp"},
+    {"feed_forward.shared_expert.down_proj", "ffn_down_shexp"},
+    {0},
+};
+
+static const struct hf_form llama4_forms[] = {
+    {.tensor = "ffn_gate_up_exps", .kind = FORM_HALVES, .is_transposed = true, .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
+    {.tensor = "ffn_down_exps", .is_transposed = true},
+    {0},
+};
+
+static const struct hf_type llama4_types[] = {
+    {.name = "llama4_text", .keys = {.ff = "intermediate_size_mlp"}, .width = 5120, .layers = 48, .heads = 40, .kv_heads = 8, .head_dim = 128, .ff = 16384, .context = 131072, .epsilon = 1e-5, .theta = 5e5, .numbers = llama4_numbers, .options = {HF_ATTENTION_BIAS}, .read = llama4_read_config},
+    {0},
+};
+
+const struct architecture arch_llama4 = {
+    .name = "llama4",
+    .models = "Llama 4 Scout, Maverick (text)",
+    .size = sizeof(struct llama4),
+    .read = llama4_read,
+    .build = llama4_build,
+    .hf = {.types = llama4_types, .modules = llama4_modules, .forms = llama4_forms},
+};

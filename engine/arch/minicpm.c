@@ -4,8 +4,9 @@
 
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void minicpm_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
@@ -16,4 +17,29 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_minicpm = {"minicpm", sizeof(struct decoder), read, decoder_build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static void minicpm_read_config(struct hf_config *config)
+{
+    double base = hf_number(config, config->json, "dim_model_base", 1);
+    double depth = hf_number(config, config->json, "scale_depth", 1);
+    if (base <= 0) hf_fail(config, ENGINE_ERROR_DATA, "dim_model_base is %g", base);
+    if (config->status) return;
+    hf_put_float(config, "embedding_scale", hf_number(config, config->json, "scale_emb", 1));
+    hf_put_float(config, "residual_scale", depth / sqrt(config->n_layers));
+    hf_put_float(config, "logit_scale", config->n_embd / base);
+}
+
+static const struct hf_type minicpm_types[] = {
+    {.name = "minicpm", .keys = {.head_dim = HF_UNREAD, .part = HF_UNREAD}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .read = minicpm_read_config},
+    {0},
+};
+
+const struct architecture arch_minicpm = {
+    .name = "minicpm",
+    .models = "MiniCPM 1, 2",
+    .size = sizeof(struct decoder),
+    .read = minicpm_read,
+    .build = decoder_build,
+    .hf = {.types = minicpm_types, .pairs_adjacent = true},
+};

@@ -9,7 +9,7 @@ struct olmo2 {
     struct rope local; /* of the layers with a sliding window */
 };
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void olmo2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct olmo2 *olmo = hparams;
     struct decoder *d = &olmo->decoder;
@@ -22,4 +22,17 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_olmo2 = {"olmo2", sizeof(struct olmo2), read, decoder_build};
+static const struct hf_type olmo2_types[] = {
+    {.name = "olmo2", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .epsilon = 1e-5, .options = {HF_ATTENTION_BIAS}},
+    {.name = "olmo3", .keys = {.layer_types = "layer_types"}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .epsilon = 1e-5, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 4, .options = {HF_ATTENTION_BIAS}},
+    {0},
+};
+
+const struct architecture arch_olmo2 = {
+    .name = "olmo2",
+    .models = "OLMo 2, 3",
+    .size = sizeof(struct olmo2),
+    .read = olmo2_read,
+    .build = decoder_build,
+    .hf = {.types = olmo2_types, .modules = decoder_norms_behind},
+};

@@ -4,8 +4,9 @@
 
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void phi2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
@@ -20,4 +21,30 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_phi2 = {"phi2", sizeof(struct decoder), read, decoder_build_parallel};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static void phi2_read_config(struct hf_config *config)
+{
+    hf_refuse(config, hf_flag(config, config->json, "qk_layernorm", false), "Phi with qk_layernorm");
+}
+
+static const struct hf_module phi2_modules[] = {
+    {"self_attn.dense", "attn_output"},
+    {"mlp.fc1", "ffn_up"},
+    {"mlp.fc2", "ffn_down"},
+    {0},
+};
+
+static const struct hf_type phi2_types[] = {
+    {.name = "phi", .width = 2048, .layers = 24, .heads = 32, .ff = 8192, .context = 2048, .epsilon = 1e-5, .activation = "gelu_new", .rotary = 0.5, .read = phi2_read_config},
+    {0},
+};
+
+const struct architecture arch_phi2 = {
+    .name = "phi2",
+    .models = "Phi 1 to 2",
+    .size = sizeof(struct decoder),
+    .read = phi2_read,
+    .build = decoder_build_parallel,
+    .hf = {.types = phi2_types, .modules = phi2_modules, .has_layer_norms = true},
+};

@@ -3,7 +3,7 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void phi3_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
@@ -11,4 +11,16 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_phi3 = {"phi3", sizeof(struct decoder), read, decoder_build};
+static const struct hf_type phi3_types[] = {
+    {.name = "phi3", .width = 3072, .layers = 32, .heads = 32, .ff = 8192, .context = 4096, .epsilon = 1e-5, .original_context = 4096, .keeps_rotary = true, .windows = HF_WINDOWS_ALL},
+    {0},
+};
+
+const struct architecture arch_phi3 = {
+    .name = "phi3",
+    .models = "Phi 3, 3.5, 4",
+    .size = sizeof(struct decoder),
+    .read = phi3_read,
+    .build = decoder_build,
+    .hf = {.types = phi3_types, .writes_original_context = true},
+};

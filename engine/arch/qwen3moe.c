@@ -2,12 +2,34 @@
  * normalised. arXiv 2505.09388. */
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void qwen3moe_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
     *info = decoder_info(d);
 }
 
-const struct architecture arch_qwen3moe = {"qwen3moe", sizeof(struct decoder), read, decoder_build};
+static const struct hf_key qwen3moe_numbers[] = {
+    {"num_local_experts|num_experts", "expert_count", HF_COUNT, 128},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 768},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 0},
+    {"decoder_sparse_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {0},
+};
+
+static const struct hf_type qwen3moe_types[] = {
+    {.name = "qwen3_moe", .keys = {.window_switch = "use_sliding_window"}, .width = 2048, .layers = 24, .heads = 32, .kv_heads = 4, .ff = 6144, .context = 32768, .windows = HF_WINDOWS_ALL, .window = 4096, .numbers = qwen3moe_numbers, .options = {HF_ATTENTION_BIAS}, .read = hf_read_dense_layers},
+    {0},
+};
+
+const struct architecture arch_qwen3moe = {
+    .name = "qwen3moe",
+    .models = "Qwen 3 with experts",
+    .size = sizeof(struct decoder),
+    .read = qwen3moe_read,
+    .build = decoder_build,
+    .hf = {.types = qwen3moe_types},
+};

@@ -4,6 +4,7 @@
 
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 struct qwen3next {
     struct decoder decoder;
@@ -21,7 +22,7 @@ static void read_layers(struct hparams *h, struct decoder *d)
                                         : interval == 0 || (i + 1) % interval != 0;
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void qwen3next_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct qwen3next *qwen = hparams;
     struct decoder *d = &qwen->decoder;
@@ -142,15 +143,81 @@ static struct value *gated_attention(struct graph *g, const struct decoder *d, s
     return decoder_linear(g, "attn_output", d->value_dim * n, d->n_embd, graph_mul(g, out, gate));
 }
 
-static struct value *mix(struct graph *g, const struct decoder *d, struct value *x)
+static struct value *qwen3next_mix(struct graph *g, const struct decoder *d, struct value *x)
 {
     return d->layers[g->layer].is_recurrent ? delta_net(g, (const struct qwen3next *)d, x)
                                             : gated_attention(g, d, x);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void qwen3next_build(struct graph *g, const void *hparams)
 {
-    decoder_build_mixed(g, hparams, mix);
+    decoder_build_mixed(g, hparams, qwen3next_mix);
 }
 
-const struct architecture arch_qwen3next = {"qwen3next", sizeof(struct qwen3next), read, build};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static void qwen3next_read_config(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    hf_refuse_activation(config);
+    config->key_dim = hf_count(config, json, "linear_key_head_dim", 128);
+    config->value_dim = hf_count(config, json, "linear_value_head_dim", 128);
+    config->n_key_heads = hf_count(config, json, "linear_num_key_heads", 16);
+    config->n_value_heads = hf_count(config, json, "linear_num_value_heads", 32);
+    if (config->n_key_heads == 0 || config->n_value_heads % config->n_key_heads != 0 ||
+        (uint64_t)config->n_value_heads * config->value_dim > INT32_MAX)
+        hf_fail(config, ENGINE_ERROR_DATA, "linear_num_value_heads %u does not suit linear_num_key_heads %u",
+                config->n_value_heads, config->n_key_heads);
+    hf_refuse(config, json_array_size(hf_get(json, "mlp_only_layers")) > 0, "mlp_only_layers in qwen3_next");
+    hf_read_recurrent_layers(config, "linear_attention", "full_attention",
+                             hf_count(config, json, "full_attention_interval", 4));
+    if (config->status) return;
+    hf_put_count(config, "ssm.state_size", config->key_dim);
+    hf_put_count(config, "ssm.group_count", config->n_key_heads);
+    hf_put_count(config, "ssm.time_step_rank", config->n_value_heads);
+    hf_put_count(config, "ssm.inner_size", config->n_value_heads * config->value_dim);
+    hf_put_layer_flags(config, "attention.recurrent_layers", config->is_recurrent);
+}
+
+static const struct hf_key qwen3next_numbers[] = {
+    {"num_experts", "expert_count", HF_COUNT, 512},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 10},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 512},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 512},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 1},
+    {"decoder_sparse_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {"full_attention_interval", "full_attention_interval", HF_COUNT, 4},
+    {"linear_conv_kernel_dim", "ssm.conv_kernel", HF_COUNT, 4},
+    {0},
+};
+
+static const struct hf_module qwen3next_modules[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"linear_attn.in_proj_qkvz", "attn_qkvz"},
+    {"linear_attn.in_proj_ba", "ssm_ba"},
+    {"linear_attn.conv1d", "ssm_conv1d"},
+    {"linear_attn.dt", "ssm_dt"}, /* dt_bias */
+    {"linear_attn.A_log", "ssm_a."},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
+    {0},
+};
+
+static const struct hf_form qwen3next_forms[] = {
+    {.tensor = "attn_qkvz", .kind = FORM_QKVZ, .outputs = {"attn_qkv", "attn_gate"}},
+    {0},
+};
+
+static const struct hf_type qwen3next_types[] = {
+    {.name = "qwen3_next", .keys = {.layer_types = "layer_types"}, .width = 2048, .layers = 48, .heads = 16, .kv_heads = 2, .head_dim = 256, .ff = 5632, .context = 32768, .rotary = 0.25, .numbers = qwen3next_numbers, .options = {HF_ATTENTION_BIAS}, .read = qwen3next_read_config},
+    {0},
+};
+
+const struct architecture arch_qwen3next = {
+    .name = "qwen3next",
+    .models = "Qwen 3 Next: a hybrid of recurrent layers and layers with attention",
+    .size = sizeof(struct qwen3next),
+    .read = qwen3next_read,
+    .build = qwen3next_build,
+    .hf = {.types = qwen3next_types, .modules = qwen3next_modules, .forms = qwen3next_forms, .norms_add_one = true},
+};

@@ -4,7 +4,7 @@
 #include "arch/families.h"
 #include "arch/rwkv.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void rwkv6_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     rwkv_read(h, hparams, info);
 }
@@ -65,7 +65,7 @@ static struct value *channel_mix(struct graph *g, const struct rwkv *rwkv, struc
     return graph_activate(g, r, k, ENGINE_ACTIVATION_SIGMOID);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void rwkv6_build(struct graph *g, const void *hparams)
 {
     const struct rwkv *rwkv = hparams;
     const struct decoder *d = &rwkv->decoder;
@@ -77,4 +77,13 @@ static void build(struct graph *g, const void *hparams)
     decoder_build_logits(g, d, x);
 }
 
-const struct architecture arch_rwkv6 = {"rwkv6", sizeof(struct rwkv), read, build};
+static const struct hf_type rwkv6_types[] = {{.name = "rwkv6", .refusal = "supported only as GGUF files"}, {0}};
+
+const struct architecture arch_rwkv6 = {
+    .name = "rwkv6",
+    .models = "RWKV 6 (Finch): recurrent",
+    .size = sizeof(struct rwkv),
+    .read = rwkv6_read,
+    .build = rwkv6_build,
+    .hf = {.types = rwkv6_types},
+};

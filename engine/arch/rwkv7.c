@@ -5,7 +5,7 @@
 #include "arch/families.h"
 #include "arch/rwkv.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void rwkv7_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     rwkv_read(h, hparams, info);
 }
@@ -106,7 +106,7 @@ static struct value *channel_mix(struct graph *g, const struct rwkv *rwkv, struc
     return decoder_linear(g, "channel_mix_value", rwkv->n_ff, d->n_embd, k);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void rwkv7_build(struct graph *g, const void *hparams)
 {
     const struct rwkv *rwkv = hparams;
     const struct decoder *d = &rwkv->decoder;
@@ -118,4 +118,13 @@ static void build(struct graph *g, const void *hparams)
     decoder_build_logits(g, d, x);
 }
 
-const struct architecture arch_rwkv7 = {"rwkv7", sizeof(struct rwkv), read, build};
+static const struct hf_type rwkv7_types[] = {{.name = "rwkv7", .refusal = "supported only as GGUF files"}, {0}};
+
+const struct architecture arch_rwkv7 = {
+    .name = "rwkv7",
+    .models = "RWKV 7 (Goose): recurrent",
+    .size = sizeof(struct rwkv),
+    .read = rwkv7_read,
+    .build = rwkv7_build,
+    .hf = {.types = rwkv7_types},
+};

@@ -1,5 +1,6 @@
 /* ssm.c: see ssm.h. */
 #include "arch/ssm.h"
+#include "model/hf/config.h"
 
 #include <stdio.h>
 
@@ -105,4 +106,31 @@ struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct 
         y = graph_mul(g, graph_reshape(g, y, n, n_tokens, 1), weight);
     }
     return project(g, d, ssm, y);
+}
+
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+uint32_t ssm_expanded(struct hf_config *config, const char *name)
+{
+    uint64_t size = (uint64_t)hf_count(config, config->json, name, 2) * config->n_embd;
+    if (size > INT32_MAX) hf_fail(config, ENGINE_ERROR_DATA, "%s times hidden_size is not a count", name);
+    return size > INT32_MAX ? 0 : (uint32_t)size;
+}
+
+void ssm_refuse_limit(struct hf_config *config)
+{
+    const json_t *limit = hf_get(config->json, "time_step_limit");
+    hf_refuse(config,
+              json_number_value(json_array_get(limit, 0)) > 0 || json_is_number(json_array_get(limit, 1)),
+              "a time_step_limit");
+}
+
+void ssm_read_config(struct hf_config *config, uint32_t inner)
+{
+    const json_t *json = config->json;
+    config->n_groups = hf_count(config, json, "mamba_n_groups", 1);
+    hf_put_count(config, "ssm.group_count", config->n_groups);
+    hf_put_count(config, "ssm.inner_size", inner);
+    ssm_refuse_limit(config);
+    hf_refuse_activation(config);
 }

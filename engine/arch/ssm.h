@@ -22,4 +22,28 @@ void ssm_read(struct hparams *h, struct ssm *ssm, bool has_heads);
 struct value *ssm_mamba(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
 struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
 
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+/* hidden_size times a number of config.json. */
+uint32_t ssm_expanded(struct hf_config *config, const char *name);
+/* Time steps beyond a limit would have to be clamped. */
+void ssm_refuse_limit(struct hf_config *config);
+/* The block of Mamba 2 in hybrids, of this inner size. */
+void ssm_read_config(struct hf_config *config, uint32_t inner);
+
+/* Of the Mamba 2 blocks of hybrids. */
+#define SSM_NUMBERS                                                                                          \
+    {"mamba_d_conv", "ssm.conv_kernel", HF_COUNT, 4}, {"mamba_d_state", "ssm.state_size", HF_COUNT, 256},    \
+    {                                                                                                        \
+        "mamba_n_heads", "ssm.time_step_rank", HF_COUNT, 128                                                 \
+    }
+
+/* The modules of a block that is called so. */
+#define SSM_MODULES(block)                                                                                   \
+    {block ".in_proj", "ssm_in"}, {block ".conv1d", "ssm_conv1d"}, {block ".dt", "ssm_dt"}, /* dt_bias */    \
+        {block ".A_log", "ssm_a."}, {block ".norm", "ssm_norm"},                                             \
+    {                                                                                                        \
+        block ".out_proj", "ssm_out"                                                                         \
+    }
+
 #endif

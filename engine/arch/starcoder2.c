@@ -3,7 +3,7 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void starcoder2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
@@ -17,4 +17,22 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_starcoder2 = {"starcoder2", sizeof(struct decoder), read, decoder_build};
+static const struct hf_module starcoder2_modules[] = {
+    {"mlp.c_fc", "ffn_up"},
+    {"mlp.c_proj", "ffn_down"},
+    {0},
+};
+
+static const struct hf_type starcoder2_types[] = {
+    {.name = "starcoder2", .keys = {.epsilon = "norm_epsilon"}, .width = 3072, .layers = 30, .heads = 24, .kv_heads = 2, .ff = 12288, .context = 4096, .epsilon = 1e-5, .activation = "gelu_pytorch_tanh", .is_tied = true, .windows = HF_WINDOWS_ALL, .options = {{"use_bias", true, HF_ATTENTION "|" HF_MLP}}},
+    {0},
+};
+
+const struct architecture arch_starcoder2 = {
+    .name = "starcoder2",
+    .models = "StarCoder 2",
+    .size = sizeof(struct decoder),
+    .read = starcoder2_read,
+    .build = decoder_build,
+    .hf = {.types = starcoder2_types, .modules = starcoder2_modules, .has_layer_norms = true},
+};

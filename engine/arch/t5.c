@@ -1,6 +1,7 @@
 /* t5.c: T5 (arXiv 1910.10683): T5 1.0 and 1.1, Flan-T5, mT5, UMT5: an encoder that reads a source text, and a decoder
  * that attends to what it leaves; and the encoder alone (t5encoder). Attention has no scale and no positions but a
  * bias for each distance, which the first layer's table gives for all layers. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include "arch/encoder.h"
 #include "arch/families.h"
 #include "base/error.h"
+#include "model/hf/config.h"
+#include "model/hf/names.h"
 
 #define MAX_DISTANCE 65536
 
@@ -52,7 +55,7 @@ static bool read_common(struct hparams *h, struct t5 *t5)
     return gated;
 }
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+static void t5_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct t5 *t5 = hparams;
     struct decoder *d = &t5->decoder;
@@ -75,7 +78,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
         hparams_fail(h, ENGINE_ERROR_DATA, "decoder_start_token_id %d is not a token", info->start_token);
 }
 
-static void read_encoder(struct hparams *h, void *hparams, struct arch_info *info)
+static void t5encoder_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct t5 *t5 = hparams;
     read_common(h, t5);
@@ -216,7 +219,7 @@ static struct value *decode(struct graph *g, const struct t5 *t5, struct value *
     return decoder_norm(g, d, "dec.output_norm", x);
 }
 
-static void build(struct graph *g, const void *hparams)
+static void t5_build(struct graph *g, const void *hparams)
 {
     const struct t5 *t5 = hparams;
     const struct decoder *d = &t5->decoder;
@@ -230,11 +233,144 @@ static void build(struct graph *g, const void *hparams)
     if (!g->shape.encodes) g->logits = logits;
 }
 
-static void build_encoder(struct graph *g, const void *hparams)
+static void t5encoder_build(struct graph *g, const void *hparams)
 {
     const struct t5 *t5 = hparams;
     encoder_build_states(g, &t5->decoder, encode(g, t5, POOL_SEQUENCES, decoder_embed(g, &t5->decoder)));
 }
 
-const struct architecture arch_t5 = {"t5", sizeof(struct t5), read, build};
-const struct architecture arch_t5encoder = {"t5encoder", sizeof(struct t5), read_encoder, build_encoder};
+/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+
+static const struct hf_module t5_modules[] = {
+    {"layer.0.SelfAttention.q", "attn_q"},
+    {"layer.0.SelfAttention.k", "attn_k"},
+    {"layer.0.SelfAttention.v", "attn_v"},
+    {"layer.0.SelfAttention.o", "attn_o"},
+    {"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"},
+    {"layer.0.layer_norm", "attn_norm"},
+    {"layer.1.EncDecAttention.q", "cross_attn_q"},
+    {"layer.1.EncDecAttention.k", "cross_attn_k"},
+    {"layer.1.EncDecAttention.v", "cross_attn_v"},
+    {"layer.1.EncDecAttention.o", "cross_attn_o"},
+    {"layer.2.layer_norm", "ffn_norm"},
+    {"layer.#.DenseReluDense.wi", "ffn_up"},
+    {"layer.#.DenseReluDense.wi_0", "ffn_gate"},
+    {"layer.#.DenseReluDense.wi_1", "ffn_up"},
+    {"layer.#.DenseReluDense.wo", "ffn_down"},
+    {0},
+};
+
+/* Names of T5. Layers of two parts have numbers of their own, so `name` has none. */
+static bool t5_name(const char *module, struct hf_name *name)
+{
+    bool encodes = strncmp(module, "encoder.", 8) == 0;
+    *name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
+    if (!encodes && strncmp(module, "decoder.", 8) != 0) {
+        name->is_embedding = strcmp(module, "shared") == 0;
+        bool is_known = name->is_embedding || strcmp(module, "lm_head") == 0;
+        snprintf(name->tensor, sizeof name->tensor, "%s",
+                 name->is_embedding ? "token_embd.weight" : "output.weight");
+        return is_known;
+    }
+    const char *part = encodes ? "enc" : "dec", *block = module + 8;
+    uint32_t sublayer;
+    char *rest;
+    if (strcmp(block, "final_layer_norm") == 0)
+        return snprintf(name->tensor, sizeof name->tensor, "%s.output_norm.weight", part) > 0;
+    if (strncmp(block, "block.", 6) != 0 || !isdigit((unsigned char)block[6])) return false;
+    unsigned long long layer = strtoull(block + 6, &rest, 10);
+    if (*rest != '.' || layer > INT32_MAX) return false;
+    const char *tensor = hf_module_find(t5_modules, rest + 1, &sublayer);
+    if (strcmp(rest + 1, "layer.1.layer_norm") == 0) tensor = encodes ? "ffn_norm" : "cross_attn_norm";
+    if (!tensor) return false;
+    snprintf(name->tensor, sizeof name->tensor, "%s.blk.%llu.%s.weight", part, layer, tensor);
+    return true;
+}
+
+/* T5 1.0 scales what its output matrix, the embedding, reads. */
+static void t5_read_decoder(struct hf_config *config, bool scales)
+{
+    const json_t *json = config->json;
+    hf_put_count(config, "decoder_block_count",
+                 hf_count(config, json, "num_decoder_layers", config->n_layers));
+    hf_put_count(config, "decoder_start_token_id", hf_count(config, json, "decoder_start_token_id", 0));
+    hf_put_float(config, "logit_scale", scales ? 1 / sqrt(config->n_embd) : 1);
+}
+
+/* Older files say that they scale by tie_word_embeddings alone, as those of UMT5 do. */
+static void t5_read_config(struct hf_config *config)
+{
+    bool scales = hf_flag(config, config->json, "tie_word_embeddings", true);
+    t5_read_decoder(config, hf_flag(config, config->json, "scale_decoder_outputs", scales));
+}
+
+static void mt5_read_config(struct hf_config *config)
+{
+    hf_flag(config, config->json, "tie_word_embeddings", true); /* refused if it is no flag */
+    t5_read_decoder(config, false);
+}
+
+static void umt5_read_config(struct hf_config *config)
+{
+    t5_read_decoder(config, hf_flag(config, config->json, "tie_word_embeddings", true));
+}
+
+static bool t5encoder_applies(const struct hf_config *config)
+{
+    const char *class = json_string_value(json_array_get(hf_get(config->json, "architectures"), 0));
+    return class && strstr(class, "EncoderModel");
+}
+
+static void t5encoder_read_config(struct hf_config *config)
+{
+    hf_put_flag(config, "attention.causal", false);
+}
+
+static const char *const t5_left_out[] = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", NULL};
+
+static const struct hf_key t5_numbers[] = {
+    {"relative_attention_num_buckets", "attention.relative_buckets_count", HF_COUNT, 32},
+    {"relative_attention_max_distance", "attention.relative_max_distance", HF_COUNT, 128},
+    {0},
+};
+
+/* T5's keys, and the defaults that all three types share. */
+#define T5_TYPE                                                                                              \
+    .keys = {.width = "hidden_size|d_model", .layers = "num_hidden_layers|num_layers", .heads = "num_attention_heads|num_heads", \
+             .kv_heads = HF_UNREAD, .head_dim = "head_dim|d_kv", .ff = "d_ff", \
+             .context = "n_positions", .epsilon = "layer_norm_epsilon", .activation = "feed_forward_proj"},                                              \
+    .head_dim = 64, .context = 512, .is_tied = true, .has_no_rope = true, .numbers = t5_numbers
+
+static const struct hf_type t5_types[] = {
+    {.name = "t5", T5_TYPE, .width = 512, .layers = 6, .heads = 8, .ff = 2048, .activation = "relu", .read = t5_read_config},
+    {.name = "mt5", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = mt5_read_config},
+    {.name = "umt5", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = umt5_read_config},
+    {0},
+};
+
+static const struct hf_type t5encoder_types[] = {
+    {.name = "t5", .applies = t5encoder_applies, .when = "of the encoder alone (`…EncoderModel`)", T5_TYPE, .width = 512, .layers = 6, .heads = 8, .ff = 2048, .activation = "relu", .read = t5encoder_read_config},
+    {.name = "mt5", .applies = t5encoder_applies, .when = "of the encoder alone (`…EncoderModel`)", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = t5encoder_read_config},
+    {.name = "umt5", .applies = t5encoder_applies, .when = "of the encoder alone (`…EncoderModel`)", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = t5encoder_read_config},
+    {0},
+};
+
+const struct architecture arch_t5 = {
+    .name = "t5",
+    .models = "T5 1.0 and 1.1, Flan-T5, mT5, UMT5",
+    .kind = ARCH_ENCODER_DECODER,
+    .size = sizeof(struct t5),
+    .read = t5_read,
+    .build = t5_build,
+    .hf = {.types = t5_types, .name = t5_name, .left_out = t5_left_out},
+};
+
+const struct architecture arch_t5encoder = {
+    .name = "t5encoder",
+    .models = "the encoder of T5 and its relatives alone",
+    .kind = ARCH_ENCODER,
+    .size = sizeof(struct t5),
+    .read = t5encoder_read,
+    .build = t5encoder_build,
+    .hf = {.types = t5encoder_types, .name = t5_name, .left_out = t5_left_out},
+};

@@ -6,15 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
 #include "base/error.h"
 
 /* ---- What it is ---------------------------------------------------------------------------------------- */
 
-static void read_activation(struct hparams *h, const char *family, struct head *head)
+static void read_activation(struct hparams *h, const struct architecture *family, struct head *head)
 {
     char name[32];
-    const char *preset = strcmp(family, "modern-bert") == 0 ? "gelu" : "tanh";
+    const char *preset = family->classifier.activation ? family->classifier.activation : "tanh";
     bool given = hparams_text(h, "engine.classifier.activation", name, sizeof name);
     head->activation = matrices_activation(given ? name : preset);
     if (!head->activation)
@@ -25,11 +24,12 @@ static void read_activation(struct hparams *h, const char *family, struct head *
 }
 
 /* Files of llama.cpp's converter do not say which state; these are llama.cpp's choices. */
-static void read_pooling(struct hparams *h, const char *family, bool is_encoder, struct head *head)
+static void read_pooling(struct hparams *h, const struct architecture *family, bool is_encoder,
+                         struct head *head)
 {
-    uint32_t preset = !is_encoder                          ? ENGINE_POOLING_LAST
-                      : strcmp(family, "modern-bert") == 0 ? ENGINE_POOLING_MEAN
-                                                           : ENGINE_POOLING_FIRST;
+    uint32_t preset = !is_encoder                     ? ENGINE_POOLING_LAST
+                      : family->classifier.takes_mean ? ENGINE_POOLING_MEAN
+                                                      : ENGINE_POOLING_FIRST;
     head->pooling = hparams_count(h, "engine.classifier.pooling", preset);
     if (head->pooling < ENGINE_POOLING_MEAN || head->pooling > ENGINE_POOLING_LAST)
         hparams_fail(h, ENGINE_ERROR_DATA, "engine.classifier.pooling is %u; it must be 1, 2 or 3",
@@ -82,8 +82,8 @@ bool head_describe(const struct engine_model *model, struct head *head, int *sta
     if (*status || !hparams_family(model->model, h.prefix)) return false;
     head->n_embd = arch.n_embd;
     read_shapes(&h, head);
-    read_activation(&h, family->name, head);
-    read_pooling(&h, family->name, arch.is_encoder, head);
+    read_activation(&h, family, head);
+    read_pooling(&h, family, arch.is_encoder, head);
     read_scores(&h, head);
     head->epsilon = (double)hparams_float_from_0(&h, "attention.layer_norm_epsilon", 1e-5F);
     *status = h.status;

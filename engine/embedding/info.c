@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "arch/arch.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "embedding/dense.h"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "arch/hparams.h"
 #include "internal.h"
 
 /* A matrix or vector, NULL if the model has none; anything but `columns` columns is an error of the reader's. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/error.h"
 #include "internal.h"
 
@@ -130,7 +131,8 @@ static bool has_two_between(const struct engine_model *model, bool is_wordpiece)
     if (is_wordpiece) return false;
     if (metadata->get_boolean(metadata->context, "tokenizer.ggml.add_sep_token", &flag) == ENGINE_OK)
         return flag != 0;
-    return strcmp(model->architecture, "bert") == 0;
+    const struct architecture *architecture = arch_named(model->architecture);
+    return architecture && architecture->parts_pairs_twice;
 }
 
 static bool uses_wordpiece(const struct engine_model *model)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "arch/arch.h"
 #include "base/log.h"
 #include "model/types.h"
 
@@ -194,7 +195,7 @@ static enum part part_of(const char *name)
 struct circumstances {
     ptrdiff_t mix;
     uint32_t type;             /* the mix's */
-    bool falcon, is_70b, tied; /* tied: the embedding is also the output matrix */
+    bool as_falcon, is_large, tied; /* tied: the embedding is also the output matrix */
     int64_t n_layers, n_experts, heads_per_kv;
     int64_t n_v, v, down; /* tensors of attention values, in total and so far; ffn_down so far */
 };
@@ -225,10 +226,12 @@ static struct circumstances look(const struct mix *mix, const struct metadata *m
     if (c.n_layers < 0 || c.n_layers > INT32_MAX) c.n_layers = 0;
     c.n_experts = number_of(metadata, name, "expert_count", 0);
     c.heads_per_kv = kv_heads > 0 ? heads / kv_heads : 0;
-    c.falcon = strcmp(name, "falcon") == 0;
-    c.is_70b = (c.n_layers == 80 && ((strcmp(name, "llama") == 0 && heads != kv_heads) ||
-                                     strcmp(name, "qwen2") == 0 || strcmp(name, "deci") == 0)) ||
-               (c.n_layers == 68 && strcmp(name, "jais2") == 0);
+    const struct architecture *family = arch_named(name);
+    if (family) {
+        c.as_falcon = family->quantize.as_falcon;
+        c.is_large = c.n_layers > 0 && c.n_layers == family->quantize.n_layers &&
+                     (!family->quantize.needs_groups || heads != kv_heads);
+    }
     for (size_t i = 0; i < n; i++) {
         if (part_of(tensors[i]->name) == PART_V) c.n_v++;
         if (part_of(tensors[i]->name) == PART_OUTPUT) c.tied = false;
@@ -244,7 +247,7 @@ static bool wants_more_bits(int64_t layer, int64_t n_layers)
 
 static uint32_t type_of_output(const struct circumstances *c, const struct model_tensor *tensor)
 {
-    if (c->falcon || tensor->ne[0] % type_info(c->type)->block_length != 0 || c->mix == Q8_0)
+    if (c->as_falcon || tensor->ne[0] % type_info(c->type)->block_length != 0 || c->mix == Q8_0)
         return ENGINE_TYPE_Q8_0;
     return Q6;
 }
@@ -265,7 +268,7 @@ static uint32_t type_of_v(struct circumstances *c)
     case IQ4_XS: type = c->heads_per_kv >= 4 ? (uint32_t)Q5 : c->type; break;
     default: break;
     }
-    if (c->is_70b && (type == Q3 || type == Q4)) type = Q5;
+    if (c->is_large && (type == Q3 || type == Q4)) type = Q5;
     return c->n_experts == 8 ? ENGINE_TYPE_Q8_0 : type;
 }
 
@@ -277,10 +280,10 @@ static uint32_t type_of_down(struct circumstances *c, const char *name)
     switch (c->mix) {
     case Q2_K: return Q3;
     case Q2_K_S: return early ? Q4 : Q2;
-    case Q3_K_M: return first ? Q5 : !c->falcon || more ? Q4 : Q3;
-    case Q3_K_L: return c->falcon ? Q4 : Q5;
-    case Q4_K_S: return early && !c->falcon ? Q5 : Q4;
-    case Q4_K_M: return !more ? Q4 : !c->falcon || first ? Q6 : Q5;
+    case Q3_K_M: return first ? Q5 : !c->as_falcon || more ? Q4 : Q3;
+    case Q3_K_L: return c->as_falcon ? Q4 : Q5;
+    case Q4_K_S: return early && !c->as_falcon ? Q5 : Q4;
+    case Q4_K_M: return !more ? Q4 : !c->as_falcon || first ? Q6 : Q5;
     case Q5_K_M: return more ? Q6 : Q5;
     case IQ4_NL:
     case IQ4_XS: return early ? (uint32_t)Q5 : c->type;
@@ -290,7 +293,7 @@ static uint32_t type_of_down(struct circumstances *c, const char *name)
 
 static uint32_t type_of_attention_output(const struct circumstances *c)
 {
-    if (c->falcon) return c->mix == Q3_K_L ? (uint32_t)Q4 : c->type;
+    if (c->as_falcon) return c->mix == Q3_K_L ? (uint32_t)Q4 : c->type;
     if (c->n_experts == 8) {
         switch (c->mix) {
         case Q2_K:

@@ -56,20 +56,6 @@ static void put_scores(struct hf_config *config)
     hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "problem_type '%.64s' is not supported", type);
 }
 
-static void put_state(struct hf_config *config)
-{
-    const char *type = config->family->type;
-    if (strcmp(type, "distilbert") == 0) hf_put_text(config, "engine.classifier.activation", "relu");
-    if (strcmp(type, "modernbert") != 0) return;
-    const char *pooling = hf_text(config, config->root, "classifier_pooling");
-    const char *activation = hf_text(config, config->root, "classifier_activation");
-    bool is_mean = pooling && strcmp(pooling, "mean") == 0;
-    if (pooling && !is_mean && strcmp(pooling, "cls") != 0)
-        hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "classifier_pooling '%.64s' is not supported", pooling);
-    hf_put_count(config, "engine.classifier.pooling", is_mean ? 1 : 2);
-    hf_put_text(config, "engine.classifier.activation", activation ? activation : "gelu");
-}
-
 void hf_read_classifier(struct hf_config *config)
 {
     const char *name = json_string_value(json_array_get(hf_get(config->root, "architectures"), 0));
@@ -77,5 +63,5 @@ void hf_read_classifier(struct hf_config *config)
     if (!config->is_classifier) return;
     put_labels(config);
     put_scores(config);
-    put_state(config);
+    if (config->type.read_classifier) config->type.read_classifier(config);
 }

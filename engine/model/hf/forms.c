@@ -9,28 +9,22 @@
 
 #define MAX_SEGMENTS 5 /* pieces of a tensor with factors */
 
-static const struct hf_form forms[] = {
-    {"gpt2", "attn_qkv", FORM_SAME, true, {NULL}},
-    {"gpt2", "attn_output", FORM_SAME, true, {NULL}},
-    {"gpt2", "ffn_up", FORM_SAME, true, {NULL}},
-    {"gpt2", "ffn_down", FORM_SAME, true, {NULL}},
-    {"gpt-oss", "ffn_gate_up_exps", FORM_INTERLEAVED, true, {"ffn_gate_exps", "ffn_up_exps"}},
-    {"gpt-oss", "ffn_down_exps", FORM_SAME, true, {NULL}},
-    {"llama4", "ffn_gate_up_exps", FORM_HALVES, true, {"ffn_gate_exps", "ffn_up_exps"}},
-    {"llama4", "ffn_down_exps", FORM_SAME, true, {NULL}},
-    {"deepseek2", "attn_kv_b", FORM_LATENT, false, {"attn_k_b", "attn_v_b"}},
-    {"internlm2", "attn_qkv", FORM_QKV, false, {"attn_q", "attn_k", "attn_v"}},
-    {"jina-bert-v2", "ffn_gate_up", FORM_HALVES, false, {"ffn_gate", "ffn_up"}},
-    {"jina-bert-v2", "ffn_up_gate", FORM_HALVES, false, {"ffn_up", "ffn_gate"}},
-    {"nomic-bert-moe", "ffn_up_exps", FORM_EXPERTS, false, {NULL}},
-    {"nomic-bert-moe", "ffn_down_exps", FORM_EXPERTS, true, {NULL}},
-    {"qwen3next", "attn_qkvz", FORM_QKVZ, false, {"attn_qkv", "attn_gate"}},
-    {NULL, "ffn_gate_up", FORM_HALVES, false, {"ffn_gate", "ffn_up"}},
-    {NULL, "ffn_gate_up_exps", FORM_HALVES, false, {"ffn_gate_exps", "ffn_up_exps"}},
-    {NULL, "ffn_gate_up_shexp", FORM_HALVES, false, {"ffn_gate_shexp", "ffn_up_shexp"}},
+/* Families have others before these. */
+static const struct hf_form usual[] = {
+    {.tensor = "ffn_gate_up", .kind = FORM_HALVES, .outputs = {"ffn_gate", "ffn_up"}},
+    {.tensor = "ffn_gate_up_exps", .kind = FORM_HALVES, .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
+    {.tensor = "ffn_gate_up_shexp", .kind = FORM_HALVES, .outputs = {"ffn_gate_shexp", "ffn_up_shexp"}},
+    {0},
 };
 
-const struct hf_form *hf_find_form(const char *family, const struct hf_name *name)
+static const struct hf_form *find_form(const struct hf_form *forms, const char *tensor)
+{
+    for (; forms && forms->tensor; forms++)
+        if (strcmp(forms->tensor, tensor) == 0) return forms;
+    return NULL;
+}
+
+const struct hf_form *hf_find_form(const struct hf_family *family, const struct hf_name *name)
 {
     static const struct hf_form same = {.kind = FORM_SAME};
     char base[64];
@@ -38,10 +32,9 @@ const struct hf_form *hf_find_form(const char *family, const struct hf_name *nam
     if (!tensor) return &same;
     snprintf(base, sizeof base, "%s", tensor + 1);
     *strchrnul(base, '.') = '\0';
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(forms[i].tensor, base) == 0 && (!forms[i].family || strcmp(forms[i].family, family) == 0))
-            return &forms[i];
-    return &same;
+    const struct hf_form *form = find_form(family->forms, base);
+    if (!form) form = find_form(usual, base);
+    return form ? form : &same;
 }
 
 void hf_view_quantised(const uint64_t dims[3], struct hf_matrices *m)

@@ -14,27 +14,8 @@ struct hf_entry {
     bool is_bias, is_quantised;
 };
 
-/* What becomes of a stored matrix besides the order of its rows. */
-enum hf_form_kind {
-    FORM_SAME,
-    FORM_HALVES,      /* two tensors: the first half of the rows, the second */
-    FORM_INTERLEAVED, /* two tensors: even rows, odd rows */
-    FORM_LATENT,      /* two tensors: DeepSeek's keys, transposed, and values */
-    FORM_EXPERTS,     /* the experts' matrices, one below the other (Nomic) */
-    FORM_QKV,         /* three tensors: from groups, rope's pairs made adjacent (InternLM 2) */
-    FORM_QKVZ,        /* two tensors: from groups, queries, keys and values; gates (Qwen 3 Next) */
-};
-
-struct hf_form {
-    const char *family; /* NULL: any */
-    const char *tensor; /* after "blk.N." */
-    enum hf_form_kind kind;
-    bool is_transposed; /* stored with the inputs as rows */
-    const char *outputs[3];
-};
-
-/* What the form of a family's tensor is; never NULL. */
-const struct hf_form *hf_find_form(const char *family, const struct hf_name *name);
+/* The form of a family's tensor; never NULL. */
+const struct hf_form *hf_find_form(const struct hf_family *family, const struct hf_name *name);
 
 /* A stored tensor as matrices: value (i, row, m) is number i * step + row * row_step + m * matrix_step. A
  * bias has rows of one value. */

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/arch.h"
+
 /* The order of a matrix's rows in GGUF files. The pairs of values that rope rotates are halves of a head apart
  * in Hugging Face's models, and adjacent in the GGUF files of some families. */
 enum hf_rows {
@@ -26,8 +28,11 @@ struct hf_name {
     bool is_embedding; /* its rows are looked up, not multiplied */
 };
 
-/* The name of a module's weight in GGUF files of a family (general.architecture). False: unknown. */
-bool hf_name(const char *family, const char *module, struct hf_name *name);
+/* The name of a module's weight in GGUF files of a family. False: unknown. */
+bool hf_name(const struct hf_family *family, const char *module, struct hf_name *name);
+
+/* For a family's own `name`: the tensor of the first module that matches, and the number at its #; NULL: none does. */
+const char *hf_module_find(const struct hf_module *modules, const char *name, uint32_t *number);
 
 /* Whether a name has this end, and more before it. */
 bool hf_ends_with(const char *name, const char *end);

@@ -106,7 +106,7 @@ static int add_head(struct model *model)
 int hf_add_reranker(struct model *model, struct hf_config *config, const char *folder)
 {
     static const struct engine_string labels[] = {{"yes", 3}, {"no", 2}};
-    bool is_one = strcmp(config->family->type, "qwen3") == 0 && !config->is_classifier &&
+    bool is_one = config->type.may_rerank && !config->is_classifier &&
                   (is_named(model) || readme_says_so(folder));
     if (!is_one && config->has_logit_score)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,

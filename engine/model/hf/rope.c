@@ -19,16 +19,16 @@ static const json_t *object_at(struct hf_config *config, const json_t *parent, c
 /* rope_scaling replaces rope_parameters, its rope_theta too. */
 static void tell_of_replaced(const struct hf_config *config, const json_t *scaling, const json_t *parameters)
 {
-    const char *const names[] = {"rope_theta", config->keys->theta.names};
+    const char *const names[] = {"rope_theta", config->type.keys.theta};
     const json_t *replaced = hf_get(parameters, "rope_theta");
     for (int i = 0; i < 2; i++)
         if (hf_get(i == 0 ? scaling : config->json, names[i])) return;
-    if (replaced && json_number_value(replaced) != config->keys->theta.preset)
+    if (replaced && json_number_value(replaced) != config->type.theta)
         log_line(
             ENGINE_LOG_WARNING,
             "%s: rope_scaling replaces rope_parameters and has no rope_theta, so it is %g, not %g; put the "
             "scaling into rope_parameters",
-            config->path, config->keys->theta.preset, json_number_value(replaced));
+            config->path, config->type.theta, json_number_value(replaced));
 }
 
 /* Parameters of the layers of this kind, to which rope_scaling is added if `adds`: a legacy `type` beside a rope_type
@@ -48,11 +48,11 @@ static json_t *find_kind(struct hf_config *config, const char *kind, bool adds)
  * A new reference; NULL: none. */
 static json_t *find_parameters(struct hf_config *config)
 {
-    if (config->keys->local_theta.names) return find_kind(config, "full_attention", true);
+    if (config->type.keys.local_theta) return find_kind(config, "full_attention", true);
     const json_t *parameters = object_at(config, config->json, "rope_parameters");
     const json_t *scaling = object_at(config, config->json, "rope_scaling");
     if (scaling && parameters) tell_of_replaced(config, scaling, parameters);
-    if (!scaling && !parameters && config->keys->rope) return json_read_text(config->keys->rope, 0, NULL);
+    if (!scaling && !parameters && config->type.rope) return json_read_text(config->type.rope, 0, NULL);
     return json_incref((json_t *)(uintptr_t)(scaling ? scaling : parameters));
 }
 
@@ -124,7 +124,7 @@ static void read_yarn(struct hf_config *config, const json_t *scaling, uint32_t 
     hf_put_flag(config, "rope.scaling.yarn_truncate", hf_flag(config, scaling, "truncate", true));
     hf_put_float(config, "rope.scaling.yarn_attn_factor",
                  hf_number(config, scaling, "attention_factor", magnitude));
-    if (strcmp(config->family->architecture, "deepseek2") == 0)
+    if (config->architecture->hf.writes_yarn_multiplier)
         hf_put_float(config, "rope.scaling.yarn_log_multiplier", 0.1 * all);
 }
 
@@ -132,21 +132,21 @@ static void read_yarn(struct hf_config *config, const json_t *scaling, uint32_t 
 static uint32_t read_original_context(struct hf_config *config, const json_t *scaling)
 {
     static const char name[] = "original_max_position_embeddings";
-    uint32_t preset = config->keys->original_context, own = hf_count(config, scaling, name, 0);
+    uint32_t preset = config->type.original_context, own = hf_count(config, scaling, name, 0);
     if (own == 0) own = config->n_context;
-    if (config->keys->local_theta.names) return own;
+    if (config->type.keys.local_theta) return own;
     return hf_count(config, config->json, name, preset ? preset : own);
 }
 
 /* What llama.cpp's converter writes for models of some families whose rope is not scaled. */
 static void put_unscaled(struct hf_config *config)
 {
-    const char *family = config->family->architecture;
+    const struct hf_family *family = &config->architecture->hf;
     uint32_t n_context =
         hf_count(config, config->json, "original_max_position_embeddings", config->n_context);
-    if (strcmp(family, "command-r") == 0 || strcmp(family, "cohere2") == 0 || strcmp(family, "nemotron") == 0)
-        hf_put_text(config, "rope.scaling.type", "none");
-    if (strcmp(family, "phi3") == 0) hf_put_count(config, "rope.scaling.original_context_length", n_context);
+    if (family->writes_no_scaling) hf_put_text(config, "rope.scaling.type", "none");
+    if (family->writes_original_context)
+        hf_put_count(config, "rope.scaling.original_context_length", n_context);
 }
 
 static void read_scaling(struct hf_config *config, const json_t *scaling, double theta)
@@ -198,12 +198,8 @@ static double stretch(struct hf_config *config, const json_t *scaling, double th
 /* Families whose heads are rotated as a whole, in transformers whatever partial_rotary_factor says. */
 static double follow_part(struct hf_config *config, const json_t *scaling, double part)
 {
-    static const char *const partial[] = {"phi3", "glm4_moe_lite", "nomic_bert", "nomic_bert, num_experts"};
     const char *type = hf_text(config, scaling, "rope_type|type");
-    bool follows = part == 1 || config->family->rotary < 1;
-    for (size_t i = 0; i < sizeof partial / sizeof *partial; i++)
-        follows |= strcmp(config->family->type, partial[i]) == 0;
-    if (follows) return part;
+    if (part == 1 || config->type.rotary < 1 || config->type.keeps_rotary) return part;
     if (type && strcmp(type, "default") != 0)
         hf_fail(config, ENGINE_ERROR_UNSUPPORTED,
                 "partial_rotary_factor %g with rope of the type '%.32s' is not supported for this model type",
@@ -218,22 +214,21 @@ static double follow_part(struct hf_config *config, const json_t *scaling, doubl
 /* The rope of layers with windows, which is never scaled. */
 static void read_local(struct hf_config *config)
 {
-    const struct hf_real *theta = &config->keys->local_theta;
-    json_t *local = find_kind(config, "sliding_attention", config->keys->scales_local);
+    json_t *local = find_kind(config, "sliding_attention", config->type.scales_local);
     const char *type = hf_text(config, local, "rope_type|type");
     hf_refuse(config, type && strcmp(type, "default") != 0,
               "rope of a type but default in layers with windows");
-    double base = hf_number(config, config->json, theta->names, theta->preset);
+    double base = hf_number(config, config->json, config->type.keys.local_theta, config->type.local_theta);
     hf_put_float(config, "rope.freq_base_swa", hf_number(config, local, "rope_theta", base));
     json_decref(local);
 }
 
 static void read_rope(struct hf_config *config, const json_t *parameters)
 {
-    const struct hf_keys *keys = config->keys;
-    double theta = hf_number(config, config->json, keys->theta.names, keys->theta.preset);
+    const struct hf_key_names *keys = &config->type.keys;
+    double theta = hf_number(config, config->json, keys->theta, config->type.theta);
     theta = hf_number(config, parameters, "rope_theta", theta);
-    double part = hf_number(config, config->json, keys->part, config->family->rotary);
+    double part = hf_number(config, config->json, keys->part, config->type.rotary);
     part = hf_number(config, parameters, "partial_rotary_factor", part);
     if (theta <= 0 || part < 0 || part > 1)
         hf_fail(config, ENGINE_ERROR_DATA, "rope_theta %g or partial_rotary_factor %g is impossible", theta,
@@ -248,12 +243,12 @@ static void read_rope(struct hf_config *config, const json_t *parameters)
     hf_put_count(config, "rope.dimension_count", config->n_rope);
     hf_put_float(config, "rope.freq_base", theta);
     read_scaling(config, parameters, theta);
-    if (keys->local_theta.names) read_local(config);
+    if (keys->local_theta) read_local(config);
 }
 
 void hf_read_rope(struct hf_config *config)
 {
-    if (config->status || config->family->rotary == 0) return;
+    if (config->status || config->type.has_no_rope) return;
     json_t *parameters = find_parameters(config);
     if (!config->status) read_rope(config, parameters);
     json_decref(parameters);

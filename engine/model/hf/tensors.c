@@ -21,7 +21,7 @@
 struct reader {
     struct model *model;
     struct hf_config *config;
-    const char *family; /* GGUF's name */
+    const struct hf_family *family;
     struct hf_form_input of;
     struct hf_entry *entries; /* [n_entries] */
     size_t n_entries;
@@ -34,7 +34,7 @@ struct reader {
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
 /* Tensors that checkpoints have besides the text model's weights: its constants, and other models. */
-static bool is_left_out(const char *family, const char *name)
+static bool is_left_out(const struct hf_family *family, const char *name)
 {
     static const char *const ends[] = {"rotary_emb.inv_freq",    ".attn.bias",
                                        ".attn.masked_bias",      ".attention.bias",
@@ -55,11 +55,10 @@ static bool is_left_out(const char *family, const char *name)
                                          "qa_outputs.",
                                          "mtp."};
     size_t length = strlen(name);
-    /* T5's embedding under its other names. */
-    if (strcmp(name, "encoder.embed_tokens.weight") == 0 || strcmp(name, "decoder.embed_tokens.weight") == 0)
-        return strncmp(family, "t5", 2) == 0;
-    /* RoBERTa's head for hidden words; decoders have a tensor of this name that is used. */
-    if (strcmp(family, "bert") == 0 && strncmp(name, "lm_head.", 8) == 0) return true;
+    for (const char *const *own = family->left_out; own && *own; own++) {
+        size_t n = strlen(*own);
+        if ((*own)[n - 1] == '.' ? strncmp(name, *own, n) == 0 : strcmp(name, *own) == 0) return true;
+    }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (length >= strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0) return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -121,14 +120,13 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
     }
     if (!reader->config->is_classifier && strncmp(entry->name.tensor, "cls.", 4) == 0) return;
     /* Only BERT's own classifiers read the pooler; RoBERTa's checkpoints may have one left over. */
-    bool has_pooler = strcmp(reader->config->family->type, "bert") == 0;
-    if (!has_pooler && strstr(stored->name, "pooler.dense.")) return;
+    if (!reader->config->type.has_pooler && strstr(stored->name, "pooler.dense.")) return;
     /* Layers after the last predict further tokens. */
     if (entry->name.layer != HF_NO_NUMBER && entry->name.layer >= reader->config->n_layers) {
         if (entry->name.layer >= reader->n_stored_layers) reader->n_stored_layers = entry->name.layer + 1;
         return;
     }
-    const char *off = hf_keys_is_off(reader->config, entry->name.tensor);
+    const char *off = hf_option_is_off(reader->config, entry->name.tensor);
     if (off) reader->off = off;
     if (!off) reader->n_entries++;
 }
@@ -240,7 +238,7 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
     const uint8_t *data = stored;
     bool is_norm = strstr(tensor->name, "norm") && !strstr(tensor->name, ".bias") &&
                    !hf_ends_with(tensor->name, ".ssm_norm.weight");
-    float addend = reader->config->family->adds_one && is_norm ? 1 : 0;
+    float addend = reader->family->norms_add_one && is_norm ? 1 : 0;
     for (uint64_t i = 0; i < n; i++) {
         uint16_t half;
         if (tensor->type == ENGINE_TYPE_F32) {
@@ -413,8 +411,7 @@ static int check_config(struct reader *reader, struct hf_config *config)
         log_line(ENGINE_LOG_WARNING,
                  "%s: %u layers are stored; the first %u, which config.json names, are used", path,
                  reader->n_stored_layers, config->n_layers);
-    bool is_generator = !config->is_classifier && !strstr(reader->family, "bert") &&
-                        !strstr(reader->family, "t5") && strcmp(reader->family, "gemma-embedding") != 0;
+    bool is_generator = !config->is_classifier && config->architecture->kind == ARCH_DECODER;
     bool is_untied = json_is_false(hf_get(config->root, "tie_word_embeddings")) ||
                      json_is_false(hf_get(config->json, "tie_word_embeddings"));
     if (is_generator && is_untied && !config->is_tied && embedding &&
@@ -444,7 +441,7 @@ int hf_list_tensors(struct model *model, struct hf_config *config)
 {
     struct reader reader = {.model = model,
                             .config = config,
-                            .family = config->family->architecture,
+                            .family = &config->architecture->hf,
                             .of = {model->path, config}};
     size_t n = 0;
     for (size_t i = 0; i < model->n_shards; i++) n += safetensors_count(model->shards[i]);
