@@ -22,7 +22,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
-#include "model/hf/forms.h"
 #include "model/hf/names.h"
 #include "model/safetensors.h"
 #include "model/types.h"

@@ -15,7 +15,6 @@
 #include "base/threads.h"
 #include "model/file.h"
 #include "model/hf/directory.h"
-#include "model/hf/hub.h"
 #include "model/safetensors.h"
 #include "model/types.h"
 

@@ -19,7 +19,6 @@
 #include "model/checksums.h"
 #include "model/file.h"
 #include "model/hf/directory.h"
-#include "model/hf/hub.h"
 
 #define PIECE     ((size_t)1 << 20) /* bytes read at once */
 #define TEMPLATES "additional_chat_templates"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/hf/internal.h"
 #include "model/hf/json.h"
-#include "model/hf/quantised.h"
 
 #define MAX_CONFIG ((uint64_t)16 << 20) /* bytes */
 #define MAX_HEAD   65536

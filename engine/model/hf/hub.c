@@ -1,11 +1,9 @@
-/* hub.c: see hub.h. The cache has a folder for each model:
+/* hub.c: finds models in the cache of Hugging Face's programs; nothing is downloaded. The cache has a folder for each model:
  *
  *   models--ORG--NAME/refs/main          the name of a snapshot
  *   models--ORG--NAME/snapshots/HASH/    config.json and so on, links to ../../blobs
  *
  * Where the cache is, its programs are told by the same variables (huggingface_hub, constants.py). */
-#include "model/hf/hub.h"
-
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
@@ -16,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "model/hf/directory.h"
 
 static bool exists(const char *path)
 {

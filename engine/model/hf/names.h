@@ -34,6 +34,9 @@ bool hf_name(const struct hf_family *family, const char *module, struct hf_name 
 /* For a family's own `name`: the tensor of the first module that matches, and the number at its #; NULL: none does. */
 const char *hf_module_find(const struct hf_module *modules, const char *name, uint32_t *number);
 
+/* The form of a family's tensor; never NULL. */
+const struct hf_form *hf_find_form(const struct hf_family *family, const struct hf_name *name);
+
 /* Whether a name has this end, and more before it. */
 bool hf_ends_with(const char *name, const char *end);
 

@@ -1,4 +1,5 @@
-/* quantised.c: see quantised.h. A matrix [rows, k] is stored
+/* quantised.c: matrices that directories have in fewer bits: FP8 with scales, MXFP4, and GPTQ's and AWQ's 4 bits. Their
+ * values are the published ones, exactly, in a type that can hold them. A matrix [rows, k] is stored
  *
  *   FP8     as E4M3 [rows, k], with .weight_scale_inv or .weight_scale for blocks, rows or the whole
  *   MXFP4   as _blocks [n, rows, k / 32, 16], two values a byte, and _scales [n, rows, k / 32], powers of two
@@ -9,8 +10,6 @@
  *
  * MXFP4 becomes GGUF's, FP8 bfloat16 if its scales are powers of two, GPTQ and AWQ Q4_0 if they are symmetric and
  * their groups adjacent; all others float32. */
-#include "model/hf/quantised.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "model/file.h"
-#include "model/hf/config.h"
+#include "model/hf/internal.h"
 #include "model/hf/names.h"
 #include "model/safetensors.h"
 

@@ -1,7 +1,5 @@
-/* tensors.c: see tensors.h. Each stored tensor is entered under the name of the tensor that it becomes or
+/* tensors.c: the tensors of a directory under GGUF's names, in GGUF's order and shape. Each stored tensor is entered under the name of the tensor that it becomes or
  * belongs to; those of one name (a layer's experts) then become one tensor, or two (gate and up). */
-#include "model/hf/tensors.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +10,7 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "model/file.h"
-#include "model/hf/config.h"
-#include "model/hf/forms.h"
-#include "model/hf/quantised.h"
+#include "model/hf/internal.h"
 #include "model/safetensors.h"
 #include "model/types.h"
 

@@ -2,8 +2,7 @@
  * files:
  *
  *   tokenizer-files.c    which files; those without tokenizer.json become a value like its own
- *   tokenizer-merges.c   takes the merges out of tokenizer.json's text, tokenizer-words.c the vocabulary;
- *                        tokenizer-scan.c reads it for both
+ *   tokenizer-scan.c     takes the merges and the vocabulary out of tokenizer.json's text
  *   tokenizer-json.c     tokenizer.json's vocabulary, merges and added tokens
  *   sentencepiece.c      tokenizer.model
  *   tokenizer-config.c   special tokens, chat templates, sampling
@@ -18,6 +17,7 @@
 #include <stdint.h>
 
 #include "model/metadata.h"
+#include "plugin-api.h"
 
 #define HF_TOKENS_MAX   (1u << 22) /* ids */
 #define HF_JSON_MAX     (256u << 20)
@@ -155,5 +155,26 @@ int hf_tokenizer_add_sampling(struct hf_tokenizer *tokenizer);
 const char *hf_tokenizer_special(const struct hf_tokenizer *tokenizer, const char *name);
 /* The id of a spelling; -1: there is none. */
 int64_t hf_tokenizer_find(const struct hf_tokenizer *tokenizer, const char *text, size_t length);
+
+/* ---- Plain values in a JSON text, for those that Jansson would take long for: tokenizer-scan.c ----------- */
+
+struct scan {
+    const char *at, *end;
+};
+
+void scan_space(struct scan *c);
+
+/* Skips white space, and takes a character if it is the next. */
+bool scan_take(struct scan *c, char wanted);
+
+/* From the beginning of an object to the value of a key that is spelled so. */
+bool scan_enter(struct scan *c, const char *key);
+
+/* A string, written to *to, which has room for as many bytes as the text. False if it is none, or has an escape of U+0000
+ * or of half a pair. Nothing shows that it is UTF-8. */
+bool scan_string(struct scan *c, char **to, struct engine_string *string);
+
+/* The text with what is between `first` and c->at replaced, of *rest bytes, which the caller frees; or NULL. */
+char *scan_without(const char *text, size_t first, const struct scan *c, const char *instead, size_t *rest);
 
 #endif

@@ -13,7 +13,7 @@
 #include "common/json-read.h"
 #include "common/printable.h"
 #include "model/file.h"
-#include "model/hf/sentence.h"
+#include "model/hf/internal.h"
 #include "model/hf/tokenizer-parts.h"
 
 int hf_tokenizer_fail(const struct hf_tokenizer *work, int status, const char *format, ...)
