@@ -1,6 +1,6 @@
 /* adapter.h: low-rank adapters (LoRA, Hu et al., arXiv 2106.09685): changes to matrices of a model. A matrix W
- * [n_in, n_out] becomes W + scale * B A, which is never computed: y = W x + scale * B (A x). gguf.c reads the
- * files of llama.cpp's converter, peft.c the folders of Hugging Face's PEFT. graph/adapters.c applies them. */
+ * [n_in, n_out] becomes W + scale * B A, which is never computed: y = W x + scale * B (A x). adapter.c reads
+ * the files of llama.cpp's converter, peft.c the folders of Hugging Face's PEFT. graph/adapters.c applies them. */
 #ifndef ENGINE_ADAPTER_ADAPTER_H
 #define ENGINE_ADAPTER_ADAPTER_H
 
@@ -42,14 +42,5 @@ static inline uint64_t adapter_rank(const struct adapter_part *part)
 {
     return part->b.ne[0];
 }
-
-/* ---- For the readers of this folder ---- */
-
-/* Fill adapter->parts. They need not be sorted. */
-int adapter_read_gguf(const struct model *model, struct adapter *adapter);
-int adapter_read_peft(const struct model *model, struct adapter *adapter);
-
-/* Zeroed memory that lives as long as the adapter; NULL with a message if there is none. */
-void *adapter_allocate(struct adapter *adapter, uint64_t size);
 
 #endif

@@ -1,6 +1,4 @@
-/* peft-config.c: see peft-config.h. Settings that only say how an adapter was trained are not read. */
-#include "adapter/peft-config.h"
-
+/* peft-config.c: adapter_config.json of a PEFT folder. Settings that only say how an adapter was trained are not read. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "adapter/internal.h"
 #include "base/error.h"
 #include "model/hf/json.h"
 

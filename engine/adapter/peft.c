@@ -17,8 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "adapter/adapter.h"
-#include "adapter/peft-config.h"
+#include "adapter/internal.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"

@@ -14,8 +14,7 @@
 #include "base/threads.h"
 #include "internal.h"
 #include "model/types.h"
-#include "quantize/selection.h"
-#include "quantize/threads.h"
+#include "quantize/mix.h"
 #include "quantize/values.h"
 
 #define PIECE    ((size_t)1 << 18)    /* values; a multiple of every block length */

@@ -1,5 +1,6 @@
-/* tensors.c: the tensors of a directory under GGUF's names, in GGUF's order and shape. Each stored tensor is entered under the name of the tensor that it becomes or
- * belongs to; those of one name (a layer's experts) then become one tensor, or two (gate and up). */
+/* tensors.c: the tensors of a directory under GGUF's names, in GGUF's order and shape. Each stored tensor is entered under
+ * the name of the tensor that it becomes or belongs to; those of one name (a layer's experts) then become one tensor, or two
+ * (gate and up). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,20 @@
-/* peft-config.h: adapter_config.json of a PEFT folder. */
-#ifndef ENGINE_ADAPTER_PEFT_CONFIG_H
-#define ENGINE_ADAPTER_PEFT_CONFIG_H
+/* internal.h: what the readers of adapters share: PEFT's folders (peft.c, peft-config.c) and GGUF files (adapter.c). */
+#ifndef ENGINE_ADAPTER_INTERNAL_H
+#define ENGINE_ADAPTER_INTERNAL_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "adapter/adapter.h"
+
+/* Fills adapter->parts, which need not be sorted. */
+int adapter_read_peft(const struct model *model, struct adapter *adapter);
+
+/* Zeroed memory that lives as long as the adapter; NULL with a message if there is none. */
+void *adapter_allocate(struct adapter *adapter, uint64_t size);
+
+/* ---- adapter_config.json of a PEFT folder: peft-config.c ----------------------------------------------- */
 
 struct peft_config {
     char *path;
