@@ -14,10 +14,11 @@
 #endif
 
 #define FAMILIES TEST_SHARED_DIR "/families/"
+#define NEWER    TEST_SHARED_DIR "/families-2026/"
 #ifdef TEST_DIRECTORIES
-#define MODELS FAMILIES "%s"
+#define MODEL "%s%s"
 #else
-#define MODELS FAMILIES "gguf/%s.gguf"
+#define MODEL "%sgguf/%s.gguf"
 #endif
 #define TINY TEST_SHARED_DIR "/reference/tiny-llama/"
 
@@ -56,9 +57,11 @@ struct family_files family_files(const char *name)
         return (struct family_files){TINY "tiny-llama-f32.gguf", TINY "tokens.npy",
                                      TINY "tiny-llama-f32.logits.npy"};
     struct family_files files;
-    snprintf(files.model, sizeof files.model, MODELS, name);
     snprintf(files.tokens, sizeof files.tokens, FAMILIES "%s.tokens.npy", name);
-    snprintf(files.logits, sizeof files.logits, FAMILIES "%s.logits.npy", name);
+    const char *set = access(files.tokens, R_OK) == 0 ? FAMILIES : NEWER;
+    snprintf(files.model, sizeof files.model, MODEL, set, name);
+    snprintf(files.tokens, sizeof files.tokens, "%s%s.tokens.npy", set, name);
+    snprintf(files.logits, sizeof files.logits, "%s%s.logits.npy", set, name);
     return files;
 }
 

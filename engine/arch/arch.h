@@ -184,11 +184,19 @@ struct arch_info {
     float (*query_scale)(const void *hparams, uint32_t position);
 };
 
+/* Something that the logits depend on and GGUF files don't say, for docs/models.md. */
+struct arch_missing {
+    const char *fact;    /* NULL: the end of the list */
+    const char *taken;   /* where the engine takes it from */
+    const char *unknown; /* what it does with models that it doesn't know; "": there are none */
+};
+
 enum arch_kind { ARCH_DECODER, ARCH_ENCODER, ARCH_ENCODER_DECODER };
 
 struct architecture {
     const char *name;   /* general.architecture */
     const char *models; /* the models that have it, for docs/models.md */
+    const struct arch_missing *missing; /* NULL: nothing is */
     enum arch_kind kind;
     size_t size; /* bytes of its hyper-parameters, initially zero */
     /* Fills its hyper-parameters and *info. *reader keeps the first error. NULL: the engine doesn't run it. */

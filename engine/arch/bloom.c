@@ -26,9 +26,15 @@ static const struct hf_type bloom_types[] = {
     {0},
 };
 
+static const struct arch_missing bloom_missing[] = {
+    {"ALiBi's slopes", "8, as in all published models", ""},
+    {0},
+};
+
 const struct architecture arch_bloom = {
     .name = "bloom",
     .models = "BLOOM",
+    .missing = bloom_missing,
     .size = sizeof(struct decoder),
     .read = bloom_read,
     .build = decoder_build,

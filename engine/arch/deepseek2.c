@@ -314,9 +314,17 @@ static const struct hf_type deepseek2_types[] = {
     {0},
 };
 
+static const struct arch_missing deepseek2_missing[] = {
+    {"the router", "sigmoid if the file has a bias for the choice (V3), otherwise softmax", ""},
+    {"groups of experts in early files", "their number: 8 groups, of which 3 (160 experts: V2) or 4 (256: V3, R1) are used; none with 64 or 384", "a warning; none"},
+    {"YaRN's mscale", "equal to mscale_all_dim, as published", "a warning if mscale_all_dim is missing too; 0"},
+    {0},
+};
+
 const struct architecture arch_deepseek2 = {
     .name = "deepseek2",
     .models = "DeepSeek V2, V3, R1, Kimi K2, GLM 4.7 Flash",
+    .missing = deepseek2_missing,
     .size = sizeof(struct deepseek2),
     .read = deepseek2_read,
     .build = deepseek2_build,

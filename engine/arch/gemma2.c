@@ -59,9 +59,15 @@ static const struct hf_type gemma2_types[] = {
     {0},
 };
 
+static const struct arch_missing gemma2_missing[] = {
+    {"scale of queries", "the published models, recognised by their number of layers", "a warning; 1 / sqrt(head size)"},
+    {0},
+};
+
 const struct architecture arch_gemma2 = {
     .name = "gemma2",
     .models = "Gemma 2",
+    .missing = gemma2_missing,
     .size = sizeof(struct decoder),
     .read = gemma2_read,
     .build = decoder_build,

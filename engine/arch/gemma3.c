@@ -47,9 +47,15 @@ static const struct hf_type gemma3_types[] = {
     {0},
 };
 
+static const struct arch_missing gemma3_missing[] = {
+    {"scale of queries", "the published models, recognised by their number of layers", "a warning; 1 / sqrt(head size)"},
+    {0},
+};
+
 const struct architecture arch_gemma3 = {
     .name = "gemma3",
     .models = "Gemma 3 (text)",
+    .missing = gemma3_missing,
     .size = sizeof(struct gemma3),
     .read = gemma3_read,
     .build = decoder_build,

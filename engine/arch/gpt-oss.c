@@ -47,9 +47,16 @@ static const struct hf_type gpt_oss_types[] = {
     {0},
 };
 
+static const struct arch_missing gpt_oss_missing[] = {
+    {"the clamped SwiGLU", "limit 7, alpha 1.702, as published", ""},
+    {"whether YaRN's bounds are rounded to whole pairs, in early files", "no, as published", ""},
+    {0},
+};
+
 const struct architecture arch_gpt_oss = {
     .name = "gpt-oss",
     .models = "gpt-oss 20B, 120B",
+    .missing = gpt_oss_missing,
     .size = sizeof(struct decoder),
     .read = gpt_oss_read,
     .build = decoder_build,

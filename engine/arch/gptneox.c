@@ -58,9 +58,15 @@ static const struct hf_type gptneox_types[] = {
     {0},
 };
 
+static const struct arch_missing gptneox_missing[] = {
+    {"kind of GELU", "only GPT-NeoX-20B has the tanh form", ""},
+    {0},
+};
+
 const struct architecture arch_gptneox = {
     .name = "gptneox",
     .models = "GPT-NeoX, Pythia, Dolly, RedPajama-INCITE",
+    .missing = gptneox_missing,
     .size = sizeof(struct gptneox),
     .read = gptneox_read,
     .build = gptneox_build,

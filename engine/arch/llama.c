@@ -54,9 +54,15 @@ static const struct hf_type llama_types[] = {
     {0},
 };
 
+static const struct arch_missing llama_missing[] = {
+    {"Mistral's sliding window", "the shape of Mistral 7B v0.1: 4096", "a warning if heads aren't n_embd / n_heads wide, which may be a Mistral; no window"},
+    {0},
+};
+
 const struct architecture arch_llama = {
     .name = "llama",
     .models = "Llama 1 to 3, Mistral, TinyLlama, Mixtral, and models built like them",
+    .missing = llama_missing,
     .size = sizeof(struct decoder),
     .read = llama_read,
     .build = decoder_build,

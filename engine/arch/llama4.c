@@ -151,9 +151,16 @@ static const struct hf_type llama4_types[] = {
     {0},
 };
 
+static const struct arch_missing llama4_missing[] = {
+    {"norms of queries and keys", "present with 16 experts (Scout), absent with 128 (Maverick)", "a warning; present"},
+    {"chunks, layers without rope, and growing queries", "8192, every fourth, 0.1 · ln, as published; none if attention.sliding_window is 0", ""},
+    {0},
+};
+
 const struct architecture arch_llama4 = {
     .name = "llama4",
     .models = "Llama 4 Scout, Maverick (text)",
+    .missing = llama4_missing,
     .size = sizeof(struct llama4),
     .read = llama4_read,
     .build = llama4_build,

@@ -35,9 +35,15 @@ static const struct hf_type minicpm_types[] = {
     {0},
 };
 
+static const struct arch_missing minicpm_missing[] = {
+    {"which longrope factors to use", "the context, as in `phi3`", ""},
+    {0},
+};
+
 const struct architecture arch_minicpm = {
     .name = "minicpm",
     .models = "MiniCPM 1, 2",
+    .missing = minicpm_missing,
     .size = sizeof(struct decoder),
     .read = minicpm_read,
     .build = decoder_build,

@@ -40,9 +40,15 @@ static const struct hf_type phi2_types[] = {
     {0},
 };
 
+static const struct arch_missing phi2_missing[] = {
+    {"feed-forward length", "the shape of the matrix: converters write 4 · n_embd", ""},
+    {0},
+};
+
 const struct architecture arch_phi2 = {
     .name = "phi2",
     .models = "Phi 1 to 2",
+    .missing = phi2_missing,
     .size = sizeof(struct decoder),
     .read = phi2_read,
     .build = decoder_build_parallel,

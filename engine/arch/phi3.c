@@ -16,9 +16,15 @@ static const struct hf_type phi3_types[] = {
     {0},
 };
 
+static const struct arch_missing phi3_missing[] = {
+    {"which longrope factors to use", "the context: the long ones if `-c` is larger than the original context, for the whole text", ""},
+    {0},
+};
+
 const struct architecture arch_phi3 = {
     .name = "phi3",
     .models = "Phi 3, 3.5, 4",
+    .missing = phi3_missing,
     .size = sizeof(struct decoder),
     .read = phi3_read,
     .build = decoder_build,

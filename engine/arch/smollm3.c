@@ -23,9 +23,15 @@ static const struct hf_type smollm3_types[] = {
     {0},
 };
 
+static const struct arch_missing smollm3_missing[] = {
+    {"layers without positions", "every fourth, as published", ""},
+    {0},
+};
+
 const struct architecture arch_smollm3 = {
     .name = "smollm3",
     .models = "SmolLM 3",
+    .missing = smollm3_missing,
     .size = sizeof(struct decoder),
     .read = smollm3_read,
     .build = decoder_build,

@@ -28,9 +28,15 @@ static const struct hf_type starcoder2_types[] = {
     {0},
 };
 
+static const struct arch_missing starcoder2_missing[] = {
+    {"the sliding window", "the published models, recognised by their context of 16384: 4096", "a warning; no window"},
+    {0},
+};
+
 const struct architecture arch_starcoder2 = {
     .name = "starcoder2",
     .models = "StarCoder 2",
+    .missing = starcoder2_missing,
     .size = sizeof(struct decoder),
     .read = starcoder2_read,
     .build = decoder_build,

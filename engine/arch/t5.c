@@ -355,9 +355,16 @@ static const struct hf_type t5encoder_types[] = {
     {0},
 };
 
+static const struct arch_missing t5_missing[] = {
+    {"activation and scale of logits", "with a gate GELU in its tanh form and no scale; without, as in T5 1.0, ReLU and 1 / sqrt(n_embd)", ""},
+    {"distance from which on all share a bucket", "128, as in all published models", ""},
+    {0},
+};
+
 const struct architecture arch_t5 = {
     .name = "t5",
     .models = "T5 1.0 and 1.1, Flan-T5, mT5, UMT5",
+    .missing = t5_missing,
     .kind = ARCH_ENCODER_DECODER,
     .size = sizeof(struct t5),
     .read = t5_read,

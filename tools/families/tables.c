@@ -3,7 +3,7 @@
  *   family-tables [--check] FILE…
  *
  * Replaces what stands in each file between a line <!-- families: TABLE --> and the next <!-- families: end -->, with
- * TABLE one of decoders, encoders, both and types. --check writes nothing: status 1 if a file would change. */
+ * TABLE one of decoders, encoders, both, types and missing. --check writes nothing: status 1 if a file would change. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +63,16 @@ static void print_all_types(FILE *out)
     }
 }
 
+static void print_missing(FILE *out)
+{
+    const struct architecture *architecture;
+    fprintf(out, "| family | missing fact | taken from | if unknown |\n| --- | --- | --- | --- |\n");
+    for (size_t i = 0; (architecture = arch_at(i)); i++)
+        for (const struct arch_missing *row = architecture->missing; row && row->fact; row++)
+            fprintf(out, "| `%s` | %s | %s | %s%s|\n", architecture->name, row->fact, row->taken, row->unknown,
+                    row->unknown[0] ? " " : "");
+}
+
 /* False: there is no such table. */
 static bool print_table(FILE *out, const char *name)
 {
@@ -74,9 +84,10 @@ static bool print_table(FILE *out, const char *name)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (strncmp(tables[i].name, name, n) == 0 && !tables[i].name[n])
             return print_families(out, tables[i].kind), true;
-    bool is_types = strncmp(name, "types ", n + 1) == 0;
+    bool is_types = strncmp(name, "types ", n + 1) == 0, is_missing = strncmp(name, "missing ", n + 1) == 0;
     if (is_types) print_all_types(out);
-    return is_types;
+    if (is_missing) print_missing(out);
+    return is_types || is_missing;
 }
 
 /* ---- Files ---------------------------------------------------------------------------------------------- */
