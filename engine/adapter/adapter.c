@@ -1,6 +1,7 @@
-/* adapter.c: see adapter.h. Adapters in GGUF files are as llama.cpp's convert_lora_to_gguf writes them: general.type
- * "adapter", adapter.type "lora", adapter.lora.alpha, and for each matrix NAME the tensors NAME.lora_a [n_in, r] and
- * NAME.lora_b [r, n_out]; for experts with a third dimension. The token embedding's are [r, n_vocab] and [r, n_embd]. */
+/* adapter.c: see adapter.h. Adapters in GGUF files are as llama.cpp's convert_lora_to_gguf writes them:
+ * general.type "adapter", adapter.type "lora", adapter.lora.alpha, and for each matrix NAME the tensors
+ * NAME.lora_a [n_in, r] and NAME.lora_b [r, n_out]; for experts with a third dimension. The token
+ * embedding's are [r, n_vocab] and [r, n_embd]. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

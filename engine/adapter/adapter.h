@@ -1,6 +1,7 @@
-/* adapter.h: low-rank adapters (LoRA, Hu et al., arXiv 2106.09685): changes to matrices of a model. A matrix W
- * [n_in, n_out] becomes W + scale * B A, which is never computed: y = W x + scale * B (A x). adapter.c reads
- * the files of llama.cpp's converter, peft.c the folders of Hugging Face's PEFT. graph/adapters.c applies them. */
+/* adapter.h: low-rank adapters (LoRA, Hu et al., arXiv 2106.09685): changes to matrices of a model. A
+ * matrix W [n_in, n_out] becomes W + scale * B A, which is never computed: y = W x + scale * B (A x).
+ * adapter.c reads the files of llama.cpp's converter, peft.c the folders of Hugging Face's PEFT.
+ * graph/adapters.c applies them. */
 #ifndef ENGINE_ADAPTER_ADAPTER_H
 #define ENGINE_ADAPTER_ADAPTER_H
 

@@ -1,4 +1,5 @@
-/* internal.h: what the readers of adapters share: PEFT's folders (peft.c, peft-config.c) and GGUF files (adapter.c). */
+/* internal.h: what the readers of adapters share: PEFT's folders (peft.c, peft-config.c) and GGUF files
+ * (adapter.c). */
 #ifndef ENGINE_ADAPTER_INTERNAL_H
 #define ENGINE_ADAPTER_INTERNAL_H
 
@@ -29,7 +30,8 @@ struct peft_config {
 int peft_config_read(const char *path, struct peft_config *config);
 void peft_config_free(struct peft_config *config);
 
-/* Whether target_parameters names a parameter, "model.layers.0.mlp.experts.down_proj", or how its name ends. */
+/* Whether target_parameters names a parameter, "model.layers.0.mlp.experts.down_proj", or how its name
+ * ends. */
 bool peft_config_targets(const struct peft_config *config, const char *parameter);
 
 /* The scale of the factors of this rank that a module has, or a parameter with its full name.

@@ -4,12 +4,12 @@
  * of adjacent values. They are copied, with rows in the order of GGUF files and the matrices of experts put
  * together.
  *
- * Experts may also be one parameter of a module (target_parameters), [n, rows, columns] or, on families that
- * store it so, [n, columns, rows]. Then A is [n r, n_in], a matrix below the other, and B [n_out, r n], where
- * column k n + e is column k of expert e. Releases of PEFT that take the first order for the second (0.17) have
- * them in each other's place: A is [n r, n_out] and B [n_in, r n]. The names lack the parameter's: PEFT wraps the
- * module once for each of its parameters, so the first one of "mlp.experts" has the factors of
- * "mlp.experts.base_layer". */
+ * Experts may also be one parameter of a module (target_parameters), [n, rows, columns] or, on families
+ * that store it so, [n, columns, rows]. Then A is [n r, n_in], a matrix below the other, and B [n_out, r
+ * n], where column k n + e is column k of expert e. Releases of PEFT that take the first order for the
+ * second (0.17) have them in each other's place: A is [n r, n_out] and B [n_in, r n]. The names lack the
+ * parameter's: PEFT wraps the module once for each of its parameters, so the first one of "mlp.experts"
+ * has the factors of "mlp.experts.base_layer". */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,7 +134,8 @@ static bool find_parameter(const struct reader *reader, const char *module, stru
     return true;
 }
 
-/* Finds what a module is called in GGUF files, and in patterns. *found: whether it is a matrix that is known. */
+/* Finds what a module is called in GGUF files, and in patterns. *found: whether it is a matrix that is
+ * known. */
 static int find_module(struct reader *reader, struct module *module, bool *found)
 {
     char key[256];
@@ -475,7 +476,8 @@ static struct adapter_part *name_part(struct adapter *adapter, const char *tenso
     return part->target && part->a.name && part->b.name ? part : NULL;
 }
 
-/* The two tensors that most models have in place of one matrix with gate and up; NULL: this one has it whole. */
+/* The two tensors that most models have in place of one matrix with gate and up; NULL: this one has it
+ * whole. */
 static const char *const *halves_of(const struct reader *reader, const struct hf_name *name)
 {
     const struct hf_form *form = hf_find_form(reader->hf, name);
@@ -518,7 +520,8 @@ static int make_matrix_parts(struct reader *reader, struct module *module)
     return ENGINE_OK;
 }
 
-/* Refuses changes of matrices that are not in the model as they are in Hugging Face's: their factors no longer fit. */
+/* Refuses changes of matrices that are not in the model as they are in Hugging Face's: their factors no
+ * longer fit. */
 static int check_form(const struct reader *reader, const struct module *module)
 {
     const char *tensor = module->hf.tensor, *why = NULL;

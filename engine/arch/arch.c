@@ -12,7 +12,8 @@ static const struct architecture *const architectures[] = {FAMILIES(X)};
 #undef X
 enum { N_FAMILIES = sizeof architectures / sizeof *architectures };
 
-/* ---- Those that the engine doesn't run ------------------------------------------------------------------- */
+/* ---- Those that the engine doesn't run
+ * ------------------------------------------------------------------- */
 
 static const struct hf_type refused[] = {
     {.name = "deberta-v2", .refusal = "encoders of a kind that is not supported"},
@@ -33,7 +34,8 @@ static const struct architecture others[] = {
 };
 enum { N_OTHERS = sizeof others / sizeof *others };
 
-/* ---- Finding -------------------------------------------------------------------------------------------- */
+/* ---- Finding
+ * -------------------------------------------------------------------------------------------- */
 
 const struct architecture *arch_at(size_t index)
 {

@@ -1,9 +1,10 @@
-/* arch.h: what a model family is, under all of its names: one struct architecture, at the end of the family's file, which
- * says everything that the engine treats in its own way for the family. Nothing outside this folder compares the name of a
- * family. Members that are zero mean the usual, which is what Llama has.
+/* arch.h: what a model family is, under all of its names: one struct architecture, at the end of the family's
+ * file, which says everything that the engine treats in its own way for the family. Nothing outside this
+ * folder compares the name of a family. Members that are zero mean the usual, which is what Llama has.
  *
- * Read llama.c first. families.h lists all families, decoder.h has what their graphs share. Readers of this header: the
- * plan (read, build), model/hf/ (hf), adapter/, embedding/ (classifier), quantize/, reply/. */
+ * Read llama.c first. families.h lists all families, decoder.h has what their graphs share. Readers of
+ * this header: the plan (read, build), model/hf/ (hf), adapter/, embedding/ (classifier), quantize/,
+ * reply/. */
 #ifndef ENGINE_ARCH_ARCH_H
 #define ENGINE_ARCH_ARCH_H
 
@@ -17,11 +18,13 @@ struct hf_name;
 struct hparams;
 struct model;
 
-/* ---- In directories of Hugging Face --------------------------------------------------------------------- */
+/* ---- In directories of Hugging Face
+ * --------------------------------------------------------------------- */
 
-/* A module and the tensor that its weight becomes: "self_attn.q_proj", "attn_q". The name is what follows the layer's
- * number; # stands for an expert's number. Outside the layers it is the last words of a name. A tensor with a dot is the
- * whole name: "exp_probs_b.bias"; one that ends with a dot has no end in GGUF: "ssm_a.". */
+/* A module and the tensor that its weight becomes: "self_attn.q_proj", "attn_q". The name is what follows
+ * the layer's number; # stands for an expert's number. Outside the layers it is the last words of a name.
+ * A tensor with a dot is the whole name: "exp_probs_b.bias"; one that ends with a dot has no end in GGUF:
+ * "ssm_a.". */
 struct hf_module {
     const char *name, *tensor; /* NULL: the end of the list */
 };
@@ -57,26 +60,33 @@ enum hf_windows {
 
 /* A number that only some families have. */
 struct hf_key {
-    const char *name, *key; /* config.json's, as in struct hf_key_names, and GGUF's; NULL: the end of the list */
+    const char *name,
+        *key; /* config.json's, as in struct hf_key_names, and GGUF's; NULL: the end of the list */
     /* null is a missing key; HF_FLOAT_OR_0: it is 0; HF_COUNT_OR_NONE: the metadata doesn't have it */
     enum { HF_COUNT, HF_COUNT_OR_NONE, HF_FLOAT, HF_FLOAT_OR_0, HF_FLAG } kind;
     double fallback; /* as in transformers; HF_ABSENT: the metadata doesn't have it either */
 };
 #define HF_ABSENT (-1e300)
 
-/* Biases, and norms of queries and keys, that a type has only if a key of config.json says so; if it doesn't, stored ones
- * are not used. */
+/* Biases, and norms of queries and keys, that a type has only if a key of config.json says so; if it
+ * doesn't, stored ones are not used. */
 struct hf_option {
     const char *key; /* NULL: none */
     bool preset;
     const char *tensors; /* after "blk.N.", without ".bias" and ".weight": "attn_q|attn_k" */
 };
-#define HF_QKV            "attn_q|attn_k|attn_v|attn_qkv"
-#define HF_ATTENTION      HF_QKV "|attn_output"
-#define HF_QK_NORMS       "attn_q_norm|attn_k_norm"
-#define HF_MLP            "ffn_gate|ffn_up|ffn_down|ffn_gate_up"
-#define HF_ATTENTION_BIAS {"attention_bias", false, HF_ATTENTION}
-#define HF_MLP_BIAS       {"mlp_bias", false, HF_MLP}
+#define HF_QKV       "attn_q|attn_k|attn_v|attn_qkv"
+#define HF_ATTENTION HF_QKV "|attn_output"
+#define HF_QK_NORMS  "attn_q_norm|attn_k_norm"
+#define HF_MLP       "ffn_gate|ffn_up|ffn_down|ffn_gate_up"
+#define HF_ATTENTION_BIAS                                                                                    \
+    {                                                                                                        \
+        "attention_bias", false, HF_ATTENTION                                                                \
+    }
+#define HF_MLP_BIAS                                                                                          \
+    {                                                                                                        \
+        "mlp_bias", false, HF_MLP                                                                            \
+    }
 
 /* The names of keys. Alternatives are parted by |, the newest first. NULL: as the comment says. */
 #define HF_UNREAD "" /* the type doesn't read such a key */
@@ -104,7 +114,8 @@ struct hf_key_names {
 struct hf_type {
     const char *name;    /* model_type; NULL: the end of the list */
     const char *refusal; /* what its models are, if directories of them can't be read; NULL: they can */
-    /* Of a type of several families: whether a config.json is of this one, and how docs/hugging-face.md says so. */
+    /* Of a type of several families: whether a config.json is of this one, and how docs/hugging-face.md
+     * says so. */
     bool (*applies)(const struct hf_config *config);
     const char *when;
 
@@ -119,13 +130,13 @@ struct hf_type {
     bool is_tied;           /* tie_word_embeddings */
 
     bool has_no_rope;
-    double rotary;          /* the part of each head that is rotated; 0: all */
-    bool keeps_rotary;      /* heads are rotated in part if config.json says so; others only if `rotary` is a part */
-    double theta;           /* 0: 1e4 */
-    double local_theta;     /* of layers with windows */
-    bool scales_local;      /* rope_scaling is for them, too */
+    double rotary;             /* the part of each head that is rotated; 0: all */
+    bool keeps_rotary;         /* config.json may say that heads are rotated in part */
+    double theta;              /* 0: 1e4 */
+    double local_theta;        /* of layers with windows */
+    bool scales_local;         /* rope_scaling is for them, too */
     uint32_t original_context; /* original_max_position_embeddings; 0: none */
-    const char *rope;       /* rope_parameters, JSON; NULL: none */
+    const char *rope;          /* rope_parameters, JSON; NULL: none */
 
     enum hf_windows windows;
     uint32_t window;        /* 0: none */
@@ -146,20 +157,23 @@ struct hf_family {
     const struct hf_module *outer;   /* outside the layers, before the usual ones */
     /* Names of its own, in the place of all that; false: unknown. */
     bool (*name)(const char *module, struct hf_name *name);
-    const struct hf_form *forms;  /* before the usual ones of forms.c */
-    const char *const *left_out;  /* names of stored tensors, or their beginnings if they end with a dot; ends with NULL */
-    bool pairs_adjacent;          /* GGUF files have the pairs of rope adjacent */
-    bool groups_qkv;              /* attn_qkv is stored in groups of some queries, a key and a value */
-    bool has_layer_norms;         /* else RMS norms */
-    bool norms_add_one;           /* norms add 1 to their weights */
-    bool has_no_attention;        /* config.json has neither heads nor feed-forward networks */
-    const char *scales_all_but;   /* ".ffn_up.": all matrices but this are multiplied by factors of config.json */
-    /* What llama.cpp's converter writes besides: rope.scaling.type "none" and the original context of a rope that isn't
-     * scaled; YaRN's logarithmic multiplier. */
+    const struct hf_form *forms; /* before the usual ones of forms.c */
+    const char *const
+        *left_out; /* names of stored tensors, or their beginnings if they end with a dot; ends with NULL */
+    bool pairs_adjacent;   /* GGUF files have the pairs of rope adjacent */
+    bool groups_qkv;       /* attn_qkv is stored in groups of some queries, a key and a value */
+    bool has_layer_norms;  /* else RMS norms */
+    bool norms_add_one;    /* norms add 1 to their weights */
+    bool has_no_attention; /* config.json has neither heads nor feed-forward networks */
+    const char
+        *scales_all_but; /* ".ffn_up.": all matrices but this are multiplied by factors of config.json */
+    /* What llama.cpp's converter writes besides: rope.scaling.type "none" and the original context of a
+     * rope that isn't scaled; YaRN's logarithmic multiplier. */
     bool writes_no_scaling, writes_original_context, writes_yarn_multiplier;
 };
 
-/* ---- Families ------------------------------------------------------------------------------------------- */
+/* ---- Families
+ * ------------------------------------------------------------------------------------------- */
 
 /* What the host needs to know about a model of any family. */
 struct arch_info {
@@ -176,8 +190,8 @@ struct arch_info {
     bool is_encoder;    /* tokens see their whole text, and there are no logits */
     bool makes_vectors; /* an encoder, or made for embeddings or labels: the file names a pooling or labels */
     bool has_states;    /* the graph declares states: graph_state */
-    /* An encoder reads a source text for each of the decoder's sequences; the family has the graphs of both, see
-     * graph_shape.encodes. The decoder's text begins with this token. */
+    /* An encoder reads a source text for each of the decoder's sequences; the family has the graphs of
+     * both, see graph_shape.encodes. The decoder's text begins with this token. */
     bool has_source;
     int32_t start_token;
     /* The value of INPUT_QUERY_SCALES for a position; NULL if the graph has no such input. */
@@ -194,15 +208,16 @@ struct arch_missing {
 enum arch_kind { ARCH_DECODER, ARCH_ENCODER, ARCH_ENCODER_DECODER };
 
 struct architecture {
-    const char *name;   /* general.architecture */
-    const char *models; /* the models that have it, for docs/models.md */
+    const char *name;                   /* general.architecture */
+    const char *models;                 /* the models that have it, for docs/models.md */
     const struct arch_missing *missing; /* NULL: nothing is */
     enum arch_kind kind;
     size_t size; /* bytes of its hyper-parameters, initially zero */
-    /* Fills its hyper-parameters and *info. *reader keeps the first error. NULL: the engine doesn't run it. */
+    /* Fills its hyper-parameters and *info. *reader keeps the first error. NULL: the engine doesn't run
+     * it. */
     void (*read)(struct hparams *reader, void *hparams, struct arch_info *info);
-    /* Adds the nodes and sets graph->logits, or in an encoder watches the last states (WATCH_STATES). Errors are in
-     * graph->status. */
+    /* Adds the nodes and sets graph->logits, or in an encoder watches the last states (WATCH_STATES).
+     * Errors are in graph->status. */
     void (*build)(struct graph *graph, const void *hparams);
 
     struct hf_family hf;
@@ -217,8 +232,9 @@ struct architecture {
 
     /* Where llama-quantize treats the family in its own way. */
     struct {
-        bool as_falcon;    /* the output matrix is Q8_0, and fewer layers get more bits */
-        uint32_t n_layers; /* models of so many layers get more bits for the values of attention; 0: none do */
+        bool as_falcon; /* the output matrix is Q8_0, and fewer layers get more bits */
+        uint32_t
+            n_layers; /* models of so many layers get more bits for the values of attention; 0: none do */
         bool needs_groups; /* of those, only models whose heads share keys */
     } quantize;
 };

@@ -1,5 +1,5 @@
-/* bert.c: BERT (arXiv 1810.04805), and what has its graph: RoBERTa, XLM-RoBERTa, DistilBERT. Learnt positions, norms
- * after each sum. */
+/* bert.c: BERT (arXiv 1810.04805), and what has its graph: RoBERTa, XLM-RoBERTa, DistilBERT. Learnt
+ * positions, norms after each sum. */
 #include <string.h>
 
 #include "arch/encoder.h"
@@ -16,7 +16,8 @@ static void bert_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* Learnt positions and whole texts are all that the graph has. */
 static void bert_read_types(struct hf_config *config, uint32_t n_types)
@@ -56,17 +57,40 @@ static const struct hf_type bert_types[] = {
     {.name = "roberta", BERT_TYPE, .read = bert_read_config, .positions_follow_padding = true},
     {.name = "xlm-roberta", BERT_TYPE, .read = bert_read_config, .positions_follow_padding = true},
     {.name = "camembert", BERT_TYPE, .read = bert_read_config, .positions_follow_padding = true},
-    {.name = "distilbert", .keys = {.width = "hidden_size|dim", .layers = "num_hidden_layers|n_layers", .heads = "num_attention_heads|n_heads", .kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .ff = "hidden_dim", .epsilon = HF_UNREAD, .activation = "activation"}, .width = 768, .layers = 6, .heads = 12, .ff = 3072, .context = 512, .epsilon = 1e-12, .activation = "gelu", .has_no_rope = true, .read = distilbert_read_config, .read_classifier = distilbert_read_classifier},
+    {.name = "distilbert",
+     .keys = {.width = "hidden_size|dim",
+              .layers = "num_hidden_layers|n_layers",
+              .heads = "num_attention_heads|n_heads",
+              .kv_heads = HF_UNREAD,
+              .head_dim = HF_UNREAD,
+              .ff = "hidden_dim",
+              .epsilon = HF_UNREAD,
+              .activation = "activation"},
+     .width = 768,
+     .layers = 6,
+     .heads = 12,
+     .ff = 3072,
+     .context = 512,
+     .epsilon = 1e-12,
+     .activation = "gelu",
+     .has_no_rope = true,
+     .read = distilbert_read_config,
+     .read_classifier = distilbert_read_classifier},
     {0},
 };
 
 const struct architecture arch_bert = {
     .name = "bert",
-    .models = "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, and models built on them, such as BGE, E5 and MiniLM",
+    .models = "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, and models built on them, such as BGE, E5 "
+              "and MiniLM",
     .kind = ARCH_ENCODER,
     .size = sizeof(struct decoder),
     .read = bert_read,
     .build = encoder_build,
-    .hf = {.types = bert_types, .modules = encoder_modules, .outer = encoder_outer, .left_out = bert_left_out, .has_layer_norms = true},
+    .hf = {.types = bert_types,
+           .modules = encoder_modules,
+           .outer = encoder_outer,
+           .left_out = bert_left_out,
+           .has_layer_norms = true},
     .parts_pairs_twice = true,
 };

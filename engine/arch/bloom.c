@@ -1,4 +1,5 @@
-/* bloom.c: BLOOM: GPT-2 with ALiBi in place of learnt positions and a norm on the embedding. Workshop, arXiv 2211.05100. */
+/* bloom.c: BLOOM: GPT-2 with ALiBi in place of learnt positions and a norm on the embedding. Workshop,
+ * arXiv 2211.05100. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
@@ -13,7 +14,8 @@ static void bloom_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void bloom_read_config(struct hf_config *config)
 {
@@ -22,7 +24,25 @@ static void bloom_read_config(struct hf_config *config)
 }
 
 static const struct hf_type bloom_types[] = {
-    {.name = "bloom", .keys = {.width = "n_embed|hidden_size", .layers = "num_hidden_layers|n_layer", .heads = "num_attention_heads|n_head", .kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .ff = HF_UNREAD, .context = "seq_length", .epsilon = "layer_norm_epsilon", .activation = HF_UNREAD}, .width = 64, .layers = 2, .heads = 8, .context = 2048, .epsilon = 1e-5, .activation = "gelu_pytorch_tanh", .is_tied = true, .has_no_rope = true, .read = bloom_read_config},
+    {.name = "bloom",
+     .keys = {.width = "n_embed|hidden_size",
+              .layers = "num_hidden_layers|n_layer",
+              .heads = "num_attention_heads|n_head",
+              .kv_heads = HF_UNREAD,
+              .head_dim = HF_UNREAD,
+              .ff = HF_UNREAD,
+              .context = "seq_length",
+              .epsilon = "layer_norm_epsilon",
+              .activation = HF_UNREAD},
+     .width = 64,
+     .layers = 2,
+     .heads = 8,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .activation = "gelu_pytorch_tanh",
+     .is_tied = true,
+     .has_no_rope = true,
+     .read = bloom_read_config},
     {0},
 };
 

@@ -20,7 +20,20 @@ static const struct hf_key cohere2_numbers[] = {
 };
 
 static const struct hf_type cohere2_types[] = {
-    {.name = "cohere2", .keys = {.window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 8192, .layers = 40, .heads = 64, .ff = 22528, .context = 8192, .epsilon = 1e-5, .is_tied = true, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 4, .numbers = cohere2_numbers, .options = {HF_ATTENTION_BIAS}},
+    {.name = "cohere2",
+     .keys = {.window_period = "sliding_window_pattern", .layer_types = "layer_types"},
+     .width = 8192,
+     .layers = 40,
+     .heads = 64,
+     .ff = 22528,
+     .context = 8192,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 4096,
+     .window_period = 4,
+     .numbers = cohere2_numbers,
+     .options = {HF_ATTENTION_BIAS}},
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* command-r.c: Command-R and R+: layer norms without biases, blocks that read the same norm of x, logits with a factor. R+ norms
- * each head of queries and keys. */
+/* command-r.c: Command-R and R+: layer norms without biases, blocks that read the same norm of x, logits
+ * with a factor. R+ norms each head of queries and keys. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
@@ -17,7 +17,17 @@ static const struct hf_key command_r_numbers[] = {
 };
 
 static const struct hf_type command_r_types[] = {
-    {.name = "cohere", .width = 8192, .layers = 40, .heads = 64, .ff = 22528, .context = 8192, .epsilon = 1e-5, .is_tied = true, .theta = 5e5, .numbers = command_r_numbers, .options = {HF_ATTENTION_BIAS, {"use_qk_norm", false, HF_QK_NORMS}}},
+    {.name = "cohere",
+     .width = 8192,
+     .layers = 40,
+     .heads = 64,
+     .ff = 22528,
+     .context = 8192,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .theta = 5e5,
+     .numbers = command_r_numbers,
+     .options = {HF_ATTENTION_BIAS, {"use_qk_norm", false, HF_QK_NORMS}}},
     {0},
 };
 

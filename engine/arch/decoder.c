@@ -183,8 +183,8 @@ static const char *tensor_name(const struct graph *g, const char *name, char ful
     return full;
 }
 
-/* Hands out the hidden state that enters layer `layer`. decoder_build_logits turns what the logit lens watches
- * into logits. */
+/* Hands out the hidden state that enters layer `layer`. decoder_build_logits turns what the logit lens
+ * watches into logits. */
 static void watch_hidden(struct graph *g, uint32_t layer, struct value *x)
 {
     if (g->shape.watch & WATCH_HIDDEN) graph_watch(g, WATCH_HIDDEN, layer, x);
@@ -356,7 +356,8 @@ void decoder_build(struct graph *g, const void *decoder)
     decoder_build_mixed(g, decoder, decoder_attention);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 const struct hf_module decoder_norms_behind[] = {
     {"post_attention_layernorm", "post_attention_norm"},

@@ -208,19 +208,21 @@ struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, s
 /* Builds a model of such layers with one norm for both blocks, "attn_norm", and the logits. */
 void decoder_build_parallel(struct graph *g, const void *decoder);
 
-/* Builds the embedding and the layers of most decoders, x + attention(norm(x)), then x + feed-forward(norm(x)),
- * with norms placed as the decoder specifies. Returns [n_embd, columns], without the norm of the output. */
+/* Builds the embedding and the layers of most decoders, x + attention(norm(x)), then x +
+ * feed-forward(norm(x)), with norms placed as the decoder specifies. Returns [n_embd, columns], without
+ * the norm of the output. */
 struct value *decoder_build_layers(struct graph *g, const struct decoder *d);
 
 /* The same with the logits. `decoder`: a struct decoder, or one that begins with it. */
 void decoder_build(struct graph *g, const void *decoder);
 
-/* The same with a block of the family's own in the place of attention: from x [n_embd, n_tokens] to [n_embd, columns],
- * see decoder_layer_output. */
+/* The same with a block of the family's own in the place of attention: from x [n_embd, n_tokens] to
+ * [n_embd, columns], see decoder_layer_output. */
 typedef struct value *(*decoder_mixer)(struct graph *g, const struct decoder *d, struct value *x);
 void decoder_build_mixed(struct graph *g, const void *decoder, decoder_mixer mix);
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* The names of norms behind blocks, and before them if they are there too. */
 extern const struct hf_module decoder_norms_behind[];

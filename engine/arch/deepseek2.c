@@ -2,9 +2,9 @@
  * whose cache holds one short vector a token, from which the keys and values of all heads are computed, and
  * one key that is rotated by position; then mixtures of experts chosen in groups. arXiv 2405.04434,
  * 2412.19437. */
-#include <string.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
@@ -180,7 +180,8 @@ static void deepseek2_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, deepseek2_attention);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* GLM 4.7 Flash: how many layers have no experts, by a kind for each. */
 static uint32_t count_dense_layers(struct hf_config *config)
@@ -304,20 +305,54 @@ static const struct hf_form deepseek2_forms[] = {
 /* What all of its types share. */
 #define DEEPSEEK_TYPE                                                                                        \
     .keys = {.kv_heads = HF_UNREAD, .head_dim = HF_UNREAD},                                                  \
-    .options = {{"attention_bias", false, "attn_q_a|attn_kv_a_mqa|attn_output"}}, .read = deepseek2_read_config
+    .options = {{"attention_bias", false, "attn_q_a|attn_kv_a_mqa|attn_output"}},                            \
+    .read = deepseek2_read_config
 
 static const struct hf_type deepseek2_types[] = {
-    {.name = "deepseek_v2", DEEPSEEK_TYPE, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = deepseek2_numbers},
-    {.name = "deepseek_v3", DEEPSEEK_TYPE, .width = 7168, .layers = 61, .heads = 128, .ff = 18432, .context = 4096, .numbers = deepseek3_numbers},
-    {.name = "glm4_moe_lite", DEEPSEEK_TYPE, .width = 2048, .layers = 47, .heads = 20, .ff = 10240, .context = 202752, .epsilon = 1e-5, .keeps_rotary = true, .numbers = glm4_lite_numbers},
-    {.name = "kimi_k2", DEEPSEEK_TYPE, .width = 7168, .layers = 61, .heads = 128, .ff = 18432, .context = 4096, .numbers = deepseek3_numbers},
+    {.name = "deepseek_v2",
+     DEEPSEEK_TYPE,
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = deepseek2_numbers},
+    {.name = "deepseek_v3",
+     DEEPSEEK_TYPE,
+     .width = 7168,
+     .layers = 61,
+     .heads = 128,
+     .ff = 18432,
+     .context = 4096,
+     .numbers = deepseek3_numbers},
+    {.name = "glm4_moe_lite",
+     DEEPSEEK_TYPE,
+     .width = 2048,
+     .layers = 47,
+     .heads = 20,
+     .ff = 10240,
+     .context = 202752,
+     .epsilon = 1e-5,
+     .keeps_rotary = true,
+     .numbers = glm4_lite_numbers},
+    {.name = "kimi_k2",
+     DEEPSEEK_TYPE,
+     .width = 7168,
+     .layers = 61,
+     .heads = 128,
+     .ff = 18432,
+     .context = 4096,
+     .numbers = deepseek3_numbers},
     {0},
 };
 
 static const struct arch_missing deepseek2_missing[] = {
     {"the router", "sigmoid if the file has a bias for the choice (V3), otherwise softmax", ""},
-    {"groups of experts in early files", "their number: 8 groups, of which 3 (160 experts: V2) or 4 (256: V3, R1) are used; none with 64 or 384", "a warning; none"},
-    {"YaRN's mscale", "equal to mscale_all_dim, as published", "a warning if mscale_all_dim is missing too; 0"},
+    {"groups of experts in early files",
+     "their number: 8 groups, of which 3 (160 experts: V2) or 4 (256: V3, R1) are used; none with 64 or 384",
+     "a warning; none"},
+    {"YaRN's mscale", "equal to mscale_all_dim, as published",
+     "a warning if mscale_all_dim is missing too; 0"},
     {0},
 };
 
@@ -328,5 +363,8 @@ const struct architecture arch_deepseek2 = {
     .size = sizeof(struct deepseek2),
     .read = deepseek2_read,
     .build = deepseek2_build,
-    .hf = {.types = deepseek2_types, .modules = deepseek2_modules, .forms = deepseek2_forms, .writes_yarn_multiplier = true},
+    .hf = {.types = deepseek2_types,
+           .modules = deepseek2_modules,
+           .forms = deepseek2_forms,
+           .writes_yarn_multiplier = true},
 };

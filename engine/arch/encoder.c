@@ -45,7 +45,8 @@ void encoder_build(struct graph *g, const void *decoder)
     encoder_build_states(g, d, x);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 const struct hf_module encoder_modules[] = {
     {"attention.self.query", "attn_q"},

@@ -1,5 +1,5 @@
-/* encoder.h: what encoders share. An encoder is a struct decoder whose attention sees the whole text (both_ways).
- * Its result is not logits but the states of all tokens after the last layer. */
+/* encoder.h: what encoders share. An encoder is a struct decoder whose attention sees the whole text
+ * (both_ways). Its result is not logits but the states of all tokens after the last layer. */
 #ifndef ENGINE_ARCH_ENCODER_H
 #define ENGINE_ARCH_ENCODER_H
 
@@ -18,7 +18,8 @@ void encoder_build_states(struct graph *g, const struct decoder *d, struct value
  * feed-forward(x)), and the states. `decoder`: a struct decoder, or one that begins with it. */
 void encoder_build(struct graph *g, const void *decoder);
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* BERT's and RoBERTa's modules, DistilBERT's and Jina's; and those outside the layers. */
 extern const struct hf_module encoder_modules[], encoder_outer[];

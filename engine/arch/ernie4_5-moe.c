@@ -17,7 +17,8 @@ static void ernie4_5_moe_read(struct hparams *h, void *hparams, struct arch_info
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void ernie4_5_moe_read_config(struct hf_config *config)
 {
@@ -41,7 +42,19 @@ static const struct hf_module ernie4_5_moe_modules[] = {
 };
 
 static const struct hf_type ernie4_5_moe_types[] = {
-    {.name = "ernie4_5_moe", .width = 2560, .layers = 28, .heads = 20, .kv_heads = 4, .ff = 12288, .context = 131072, .epsilon = 1e-5, .is_tied = true, .theta = 5e5, .numbers = ernie4_5_moe_numbers, .options = {{"use_bias", false, HF_ATTENTION "|" HF_MLP}}, .read = ernie4_5_moe_read_config},
+    {.name = "ernie4_5_moe",
+     .width = 2560,
+     .layers = 28,
+     .heads = 20,
+     .kv_heads = 4,
+     .ff = 12288,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .theta = 5e5,
+     .numbers = ernie4_5_moe_numbers,
+     .options = {{"use_bias", false, HF_ATTENTION "|" HF_MLP}},
+     .read = ernie4_5_moe_read_config},
     {0},
 };
 

@@ -10,7 +10,18 @@ static void ernie4_5_read(struct hparams *h, void *hparams, struct arch_info *in
 }
 
 static const struct hf_type ernie4_5_types[] = {
-    {.name = "ernie4_5", .width = 1024, .layers = 18, .heads = 16, .kv_heads = 2, .head_dim = 128, .ff = 3072, .context = 131072, .epsilon = 1e-5, .is_tied = true, .theta = 5e5, .options = {{"use_bias", false, HF_ATTENTION "|" HF_MLP}}},
+    {.name = "ernie4_5",
+     .width = 1024,
+     .layers = 18,
+     .heads = 16,
+     .kv_heads = 2,
+     .head_dim = 128,
+     .ff = 3072,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .theta = 5e5,
+     .options = {{"use_bias", false, HF_ATTENTION "|" HF_MLP}}},
     {0},
 };
 

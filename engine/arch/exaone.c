@@ -23,7 +23,17 @@ static const struct hf_module exaone_modules[] = {
 };
 
 static const struct hf_type exaone_types[] = {
-    {.name = "exaone", .keys = {.layers = "num_layers|num_hidden_layers", .head_dim = HF_UNREAD, .epsilon = "layer_norm_epsilon", .activation = "activation_function", .part = HF_UNREAD}, .width = 2048, .layers = 32, .heads = 32, .context = 2048, .epsilon = 1e-5},
+    {.name = "exaone",
+     .keys = {.layers = "num_layers|num_hidden_layers",
+              .head_dim = HF_UNREAD,
+              .epsilon = "layer_norm_epsilon",
+              .activation = "activation_function",
+              .part = HF_UNREAD},
+     .width = 2048,
+     .layers = 32,
+     .heads = 32,
+     .context = 2048,
+     .epsilon = 1e-5},
     {0},
 };
 

@@ -17,7 +17,18 @@ static void exaone4_read(struct hparams *h, void *hparams, struct arch_info *inf
 }
 
 static const struct hf_type exaone4_types[] = {
-    {.name = "exaone4", .keys = {.window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .ff = 16384, .context = 2048, .epsilon = 1e-5, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 4},
+    {.name = "exaone4",
+     .keys = {.window_period = "sliding_window_pattern", .layer_types = "layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .ff = 16384,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 4096,
+     .window_period = 4},
     {0},
 };
 

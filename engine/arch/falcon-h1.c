@@ -1,7 +1,7 @@
-/* falcon-h1.c: Falcon-H1: the block of each layer is the sum of attention and of a Mamba 2 block, which read the same
- * input. Its many multipliers are in the file's weights. arXiv 2507.22448. */
-#include <string.h>
+/* falcon-h1.c: Falcon-H1: the block of each layer is the sum of attention and of a Mamba 2 block, which
+ * read the same input. Its many multipliers are in the file's weights. arXiv 2507.22448. */
 #include <math.h>
+#include <string.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
@@ -34,10 +34,10 @@ static void falcon_h1_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, falcon_h1_mix);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 enum { N_SEGMENTS = 5, N_FACTORS = 16 }; /* of the rows of ssm_in: z, x, keys, queries, time steps */
-
 
 static void add_factor(struct hf_factor *list, const char *tensor, uint32_t first, uint32_t end,
                        double factor)
@@ -90,7 +90,8 @@ static void falcon_h1_read_config(struct hf_config *config)
 {
     const json_t *json = config->json;
     bool is_null = json_is_null(json_object_get(json, "mamba_d_ssm"));
-    uint32_t inner = is_null ? ssm_expanded(config, "mamba_expand") : hf_count(config, json, "mamba_d_ssm", 1024);
+    uint32_t inner =
+        is_null ? ssm_expanded(config, "mamba_expand") : hf_count(config, json, "mamba_d_ssm", 1024);
     ssm_read_config(config, inner);
     hf_refuse(config,
               hf_flag(config, json, "mamba_rms_norm", false) &&
@@ -120,7 +121,16 @@ static const struct hf_module falcon_h1_modules[] = {
 };
 
 static const struct hf_type falcon_h1_types[] = {
-    {.name = "falcon_h1", .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 14336, .context = 8192, .epsilon = 1e-5, .numbers = falcon_h1_numbers, .read = falcon_h1_read_config},
+    {.name = "falcon_h1",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .ff = 14336,
+     .context = 8192,
+     .epsilon = 1e-5,
+     .numbers = falcon_h1_numbers,
+     .read = falcon_h1_read_config},
     {0},
 };
 

@@ -24,7 +24,8 @@ static void falcon_read(struct hparams *h, void *hparams, struct arch_info *info
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void falcon_read_config(struct hf_config *config)
 {
@@ -40,7 +41,22 @@ static void falcon_read_config(struct hf_config *config)
 }
 
 static const struct hf_type falcon_types[] = {
-    {.name = "falcon", .keys = {.width = "n_embed|hidden_size", .kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .ff = "ffn_hidden_size", .epsilon = "layer_norm_epsilon", .activation = "activation"}, .width = 4544, .layers = 32, .heads = 71, .context = 2048, .epsilon = 1e-5, .activation = "gelu", .is_tied = true, .options = {{"bias", false, HF_ATTENTION "|" HF_MLP}}, .read = falcon_read_config},
+    {.name = "falcon",
+     .keys = {.width = "n_embed|hidden_size",
+              .kv_heads = HF_UNREAD,
+              .head_dim = HF_UNREAD,
+              .ff = "ffn_hidden_size",
+              .epsilon = "layer_norm_epsilon",
+              .activation = "activation"},
+     .width = 4544,
+     .layers = 32,
+     .heads = 71,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .activation = "gelu",
+     .is_tied = true,
+     .options = {{"bias", false, HF_ATTENTION "|" HF_MLP}},
+     .read = falcon_read_config},
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* families.h: every family, one per line. The table in arch.c and the declarations are generated from it; then what
- * families of one maker share. */
+/* families.h: every family, one per line. The table in arch.c and the declarations are generated from it;
+ * then what families of one maker share. */
 #ifndef ENGINE_ARCH_FAMILIES_H
 #define ENGINE_ARCH_FAMILIES_H
 
@@ -65,7 +65,8 @@
 FAMILIES(X)
 #undef X
 
-/* ---- Shared by families of one maker -------------------------------------------------------------------- */
+/* ---- Shared by families of one maker
+ * -------------------------------------------------------------------- */
 
 struct decoder;
 

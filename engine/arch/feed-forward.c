@@ -4,7 +4,8 @@
 
 #include "arch/decoder.h"
 
-/* The product with the rows of gate (part 0) or up (1), which some families have in one tensor "ffn_up", and its bias. */
+/* The product with the rows of gate (part 0) or up (1), which some families have in one tensor "ffn_up",
+ * and its bias. */
 static struct value *fused_part(struct graph *g, const struct decoder *d, const char *suffix,
                                 const struct model_tensor *fused, uint64_t part, uint64_t n_ff,
                                 struct value *x)

@@ -1,5 +1,5 @@
-/* gemma-embedding.c: EmbeddingGemma: Gemma 3 whose attention sees the whole text, in five of six layers half of
- * attention.sliding_window to either side. The matrices dense_2 and dense_3 follow the pooling
+/* gemma-embedding.c: EmbeddingGemma: Gemma 3 whose attention sees the whole text, in five of six layers
+ * half of attention.sliding_window to either side. The matrices dense_2 and dense_3 follow the pooling
  * (engine/embedding/dense.h). arXiv 2509.20354. */
 #include <math.h>
 
@@ -34,7 +34,8 @@ static void gemma_embedding_build(struct graph *g, const void *hparams)
     encoder_build_states(g, d, decoder_norm(g, d, "output_norm", decoder_build_layers(g, d)));
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static bool gemma_embedding_applies(const struct hf_config *config)
 {
@@ -49,7 +50,29 @@ static void gemma_embedding_read_config(struct hf_config *config)
 }
 
 static const struct hf_type gemma_embedding_types[] = {
-    {.name = "gemma3_text", .applies = gemma_embedding_applies, .when = "with `use_bidirectional_attention`", .keys = {.activation = "hidden_activation", .local_theta = "rope_local_base_freq", .window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ff = 9216, .context = 131072, .activation = "gelu_pytorch_tanh", .is_tied = true, .theta = 1e6, .local_theta = 1e4, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 6, .options = {HF_ATTENTION_BIAS}, .read = gemma_embedding_read_config},
+    {.name = "gemma3_text",
+     .applies = gemma_embedding_applies,
+     .when = "with `use_bidirectional_attention`",
+     .keys = {.activation = "hidden_activation",
+              .local_theta = "rope_local_base_freq",
+              .window_period = "sliding_window_pattern",
+              .layer_types = "layer_types"},
+     .width = 2304,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .ff = 9216,
+     .context = 131072,
+     .activation = "gelu_pytorch_tanh",
+     .is_tied = true,
+     .theta = 1e6,
+     .local_theta = 1e4,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 4096,
+     .window_period = 6,
+     .options = {HF_ATTENTION_BIAS},
+     .read = gemma_embedding_read_config},
     {0},
 };
 

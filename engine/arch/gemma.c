@@ -15,7 +15,17 @@ static void gemma_read(struct hparams *h, void *hparams, struct arch_info *info)
 }
 
 static const struct hf_type gemma_types[] = {
-    {.name = "gemma", .width = 3072, .layers = 28, .heads = 16, .kv_heads = 16, .head_dim = 256, .ff = 24576, .context = 8192, .activation = "gelu_pytorch_tanh", .is_tied = true, .options = {HF_ATTENTION_BIAS}},
+    {.name = "gemma",
+     .width = 3072,
+     .layers = 28,
+     .heads = 16,
+     .kv_heads = 16,
+     .head_dim = 256,
+     .ff = 24576,
+     .context = 8192,
+     .activation = "gelu_pytorch_tanh",
+     .is_tied = true,
+     .options = {HF_ATTENTION_BIAS}},
     {0},
 };
 

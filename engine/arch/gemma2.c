@@ -32,7 +32,8 @@ static void gemma2_read(struct hparams *h, void *hparams, struct arch_info *info
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 void gemma_read_query_scale(struct hf_config *config)
 {
@@ -55,12 +56,29 @@ static const struct hf_key gemma2_numbers[] = {
 };
 
 static const struct hf_type gemma2_types[] = {
-    {.name = "gemma2", .keys = {.activation = "hidden_activation", .layer_types = "layer_types"}, .width = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ff = 9216, .context = 8192, .activation = "gelu_pytorch_tanh", .is_tied = true, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 2, .numbers = gemma2_numbers, .options = {HF_ATTENTION_BIAS}, .read = gemma_read_config},
+    {.name = "gemma2",
+     .keys = {.activation = "hidden_activation", .layer_types = "layer_types"},
+     .width = 2304,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .ff = 9216,
+     .context = 8192,
+     .activation = "gelu_pytorch_tanh",
+     .is_tied = true,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 4096,
+     .window_period = 2,
+     .numbers = gemma2_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = gemma_read_config},
     {0},
 };
 
 static const struct arch_missing gemma2_missing[] = {
-    {"scale of queries", "the published models, recognised by their number of layers", "a warning; 1 / sqrt(head size)"},
+    {"scale of queries", "the published models, recognised by their number of layers",
+     "a warning; 1 / sqrt(head size)"},
     {0},
 };
 

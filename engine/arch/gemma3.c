@@ -43,12 +43,34 @@ static const struct hf_key gemma3_numbers[] = {
 };
 
 static const struct hf_type gemma3_types[] = {
-    {.name = "gemma3_text", .keys = {.activation = "hidden_activation", .local_theta = "rope_local_base_freq", .window_period = "sliding_window_pattern", .layer_types = "layer_types"}, .width = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ff = 9216, .context = 131072, .activation = "gelu_pytorch_tanh", .is_tied = true, .theta = 1e6, .local_theta = 1e4, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 6, .numbers = gemma3_numbers, .options = {HF_ATTENTION_BIAS}, .read = gemma_read_config},
+    {.name = "gemma3_text",
+     .keys = {.activation = "hidden_activation",
+              .local_theta = "rope_local_base_freq",
+              .window_period = "sliding_window_pattern",
+              .layer_types = "layer_types"},
+     .width = 2304,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .ff = 9216,
+     .context = 131072,
+     .activation = "gelu_pytorch_tanh",
+     .is_tied = true,
+     .theta = 1e6,
+     .local_theta = 1e4,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 4096,
+     .window_period = 6,
+     .numbers = gemma3_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = gemma_read_config},
     {0},
 };
 
 static const struct arch_missing gemma3_missing[] = {
-    {"scale of queries", "the published models, recognised by their number of layers", "a warning; 1 / sqrt(head size)"},
+    {"scale of queries", "the published models, recognised by their number of layers",
+     "a warning; 1 / sqrt(head size)"},
     {0},
 };
 

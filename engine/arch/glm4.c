@@ -1,5 +1,5 @@
-/* glm4.c: GLM 4 (0414): norms around each block, rotary positions on adjacent pairs of half a head, gate and up in one
- * matrix. */
+/* glm4.c: GLM 4 (0414): norms around each block, rotary positions on adjacent pairs of half a head, gate
+ * and up in one matrix. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
@@ -18,7 +18,17 @@ static const struct hf_module glm4_modules[] = {
 };
 
 static const struct hf_type glm4_types[] = {
-    {.name = "glm4", .width = 4096, .layers = 40, .heads = 32, .kv_heads = 2, .head_dim = 128, .ff = 13696, .context = 131072, .epsilon = 1.5625e-7, .rotary = 0.5, .options = {{"attention_bias", true, HF_QKV}}},
+    {.name = "glm4",
+     .width = 4096,
+     .layers = 40,
+     .heads = 32,
+     .kv_heads = 2,
+     .head_dim = 128,
+     .ff = 13696,
+     .context = 131072,
+     .epsilon = 1.5625e-7,
+     .rotary = 0.5,
+     .options = {{"attention_bias", true, HF_QKV}}},
     {0},
 };
 

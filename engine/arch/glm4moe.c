@@ -13,7 +13,8 @@ static void glm4moe_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void glm4moe_read_config(struct hf_config *config)
 {
@@ -39,7 +40,18 @@ static const struct hf_module glm4moe_modules[] = {
 };
 
 static const struct hf_type glm4moe_types[] = {
-    {.name = "glm4_moe", .width = 4096, .layers = 46, .heads = 96, .kv_heads = 8, .ff = 10944, .context = 131072, .epsilon = 1e-5, .rotary = 0.5, .numbers = glm4moe_numbers, .options = {{"attention_bias", false, HF_QKV}, {"use_qk_norm", false, HF_QK_NORMS}}, .read = glm4moe_read_config},
+    {.name = "glm4_moe",
+     .width = 4096,
+     .layers = 46,
+     .heads = 96,
+     .kv_heads = 8,
+     .ff = 10944,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .rotary = 0.5,
+     .numbers = glm4moe_numbers,
+     .options = {{"attention_bias", false, HF_QKV}, {"use_qk_norm", false, HF_QK_NORMS}},
+     .read = glm4moe_read_config},
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* gpt-oss.c: gpt-oss: attention with learnt sinks (arXiv 2309.17453), a sliding window in every other layer, biases
- * everywhere, and mixtures of experts with a clamped SwiGLU. arXiv 2508.10925. */
+/* gpt-oss.c: gpt-oss: attention with learnt sinks (arXiv 2309.17453), a sliding window in every other
+ * layer, biases everywhere, and mixtures of experts with a clamped SwiGLU. arXiv 2508.10925. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
@@ -37,13 +37,32 @@ static const struct hf_module gpt_oss_modules[] = {
 };
 
 static const struct hf_form gpt_oss_forms[] = {
-    {.tensor = "ffn_gate_up_exps", .kind = FORM_INTERLEAVED, .is_transposed = true, .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
+    {.tensor = "ffn_gate_up_exps",
+     .kind = FORM_INTERLEAVED,
+     .is_transposed = true,
+     .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
     {.tensor = "ffn_down_exps", .is_transposed = true},
     {0},
 };
 
 static const struct hf_type gpt_oss_types[] = {
-    {.name = "gpt_oss", .keys = {.activation = HF_UNREAD, .layer_types = "layer_types"}, .width = 2880, .layers = 36, .heads = 64, .kv_heads = 8, .head_dim = 64, .ff = 2880, .context = 131072, .epsilon = 1e-5, .theta = 1.5e5, .rope = GPT_OSS_ROPE, .windows = HF_WINDOWS_PERIOD, .window = 128, .window_period = 2, .numbers = gpt_oss_numbers, .options = {{"attention_bias", true, HF_ATTENTION}}},
+    {.name = "gpt_oss",
+     .keys = {.activation = HF_UNREAD, .layer_types = "layer_types"},
+     .width = 2880,
+     .layers = 36,
+     .heads = 64,
+     .kv_heads = 8,
+     .head_dim = 64,
+     .ff = 2880,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .theta = 1.5e5,
+     .rope = GPT_OSS_ROPE,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 128,
+     .window_period = 2,
+     .numbers = gpt_oss_numbers,
+     .options = {{"attention_bias", true, HF_ATTENTION}}},
     {0},
 };
 

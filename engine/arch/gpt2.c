@@ -1,5 +1,5 @@
-/* gpt2.c: GPT-2: layer norms, learnt positions, a feed-forward network without a gate. Radford et al., Language Models are
- * Unsupervised Multitask Learners, 2019. */
+/* gpt2.c: GPT-2: layer norms, learnt positions, a feed-forward network without a gate. Radford et al.,
+ * Language Models are Unsupervised Multitask Learners, 2019. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
@@ -14,7 +14,8 @@ static void gpt2_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void gpt2_read_config(struct hf_config *config)
 {
@@ -44,7 +45,25 @@ static const struct hf_form gpt2_forms[] = {
 };
 
 static const struct hf_type gpt2_types[] = {
-    {.name = "gpt2", .keys = {.width = "hidden_size|n_embd", .layers = "num_hidden_layers|n_layer", .heads = "num_attention_heads|n_head", .kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .ff = "n_inner", .context = "max_position_embeddings|n_positions", .epsilon = "layer_norm_epsilon", .activation = "activation_function"}, .width = 768, .layers = 12, .heads = 12, .context = 1024, .epsilon = 1e-5, .activation = "gelu_new", .is_tied = true, .has_no_rope = true, .read = gpt2_read_config},
+    {.name = "gpt2",
+     .keys = {.width = "hidden_size|n_embd",
+              .layers = "num_hidden_layers|n_layer",
+              .heads = "num_attention_heads|n_head",
+              .kv_heads = HF_UNREAD,
+              .head_dim = HF_UNREAD,
+              .ff = "n_inner",
+              .context = "max_position_embeddings|n_positions",
+              .epsilon = "layer_norm_epsilon",
+              .activation = "activation_function"},
+     .width = 768,
+     .layers = 12,
+     .heads = 12,
+     .context = 1024,
+     .epsilon = 1e-5,
+     .activation = "gelu_new",
+     .is_tied = true,
+     .has_no_rope = true,
+     .read = gpt2_read_config},
     {0},
 };
 

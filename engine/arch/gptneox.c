@@ -54,7 +54,18 @@ const struct hf_module gptneox_modules[] = {
 };
 
 static const struct hf_type gptneox_types[] = {
-    {.name = "gpt_neox", .keys = {.kv_heads = HF_UNREAD, .theta = "rotary_emb_base", .part = "rotary_pct"}, .width = 6144, .layers = 44, .heads = 64, .ff = 24576, .context = 2048, .epsilon = 1e-5, .activation = "gelu", .rotary = 0.25, .numbers = gptneox_numbers, .options = {{"attention_bias", true, HF_ATTENTION}}},
+    {.name = "gpt_neox",
+     .keys = {.kv_heads = HF_UNREAD, .theta = "rotary_emb_base", .part = "rotary_pct"},
+     .width = 6144,
+     .layers = 44,
+     .heads = 64,
+     .ff = 24576,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .activation = "gelu",
+     .rotary = 0.25,
+     .numbers = gptneox_numbers,
+     .options = {{"attention_bias", true, HF_ATTENTION}}},
     {0},
 };
 

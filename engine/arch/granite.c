@@ -30,7 +30,8 @@ static void granite_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 bool granite_has_attention_alone(const struct hf_config *config)
 {
@@ -80,8 +81,26 @@ static const struct hf_module granite_modules[] = {
 };
 
 static const struct hf_type granite_types[] = {
-    {.name = "granite", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granite_numbers, .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}},
-    {.name = "granitemoehybrid", .applies = granite_applies, .when = "without recurrent layers and experts", .keys = {.layer_types = "layers_block_type|layer_types"}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granite4_numbers, .options = {HF_ATTENTION_BIAS}, .read = granite4_read_config},
+    {.name = "granite",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = granite_numbers,
+     .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}},
+    {.name = "granitemoehybrid",
+     .applies = granite_applies,
+     .when = "without recurrent layers and experts",
+     .keys = {.layer_types = "layers_block_type|layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = granite4_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = granite4_read_config},
     {0},
 };
 

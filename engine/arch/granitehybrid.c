@@ -1,5 +1,5 @@
-/* granitehybrid.c: Granite 4: Granite, dense or with experts, in which most layers have a Mamba 2 block instead of
- * attention. Usually without positions. */
+/* granitehybrid.c: Granite 4: Granite, dense or with experts, in which most layers have a Mamba 2 block
+ * instead of attention. Usually without positions. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "arch/ssm.h"
@@ -34,7 +34,8 @@ static void granitehybrid_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, granitehybrid_mix);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void granitehybrid_read_config(struct hf_config *config)
 {
@@ -61,7 +62,16 @@ static const struct hf_module granitehybrid_modules[] = {
 };
 
 static const struct hf_type granitehybrid_types[] = {
-    {.name = "granitemoehybrid", .keys = {.layer_types = "layers_block_type|layer_types"}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granitehybrid_numbers, .options = {HF_ATTENTION_BIAS}, .read = granitehybrid_read_config},
+    {.name = "granitemoehybrid",
+     .keys = {.layer_types = "layers_block_type|layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = granitehybrid_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = granitehybrid_read_config},
     {0},
 };
 

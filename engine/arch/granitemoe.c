@@ -1,5 +1,5 @@
-/* granitemoe.c: Granite 3 with experts: Granite whose feed-forward networks are mixtures, with a shared expert in some
- * models. */
+/* granitemoe.c: Granite 3 with experts: Granite whose feed-forward networks are mixtures, with a shared
+ * expert in some models. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
@@ -12,7 +12,8 @@ static void granitemoe_read(struct hparams *h, void *hparams, struct arch_info *
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static bool granitemoe_applies(const struct hf_config *config)
 {
@@ -45,9 +46,34 @@ static const struct hf_module granitemoe_modules[] = {
 };
 
 static const struct hf_type granitemoe_types[] = {
-    {.name = "granitemoe", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granitemoe_numbers, .options = {HF_ATTENTION_BIAS}},
-    {.name = "granitemoeshared", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granitemoeshared_numbers, .options = {HF_ATTENTION_BIAS}},
-    {.name = "granitemoehybrid", .applies = granitemoe_applies, .when = "without recurrent layers", .keys = {.layer_types = "layers_block_type|layer_types"}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .numbers = granite4_numbers, .options = {HF_ATTENTION_BIAS}, .read = granite4_read_config},
+    {.name = "granitemoe",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = granitemoe_numbers,
+     .options = {HF_ATTENTION_BIAS}},
+    {.name = "granitemoeshared",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = granitemoeshared_numbers,
+     .options = {HF_ATTENTION_BIAS}},
+    {.name = "granitemoehybrid",
+     .applies = granitemoe_applies,
+     .when = "without recurrent layers",
+     .keys = {.layer_types = "layers_block_type|layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .numbers = granite4_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = granite4_read_config},
     {0},
 };
 

@@ -18,7 +18,14 @@ static const struct hf_module hunyuan_dense_modules[] = {
 };
 
 static const struct hf_type hunyuan_dense_types[] = {
-    {.name = "hunyuan_v1_dense", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .epsilon = 1e-5, .options = {HF_ATTENTION_BIAS}},
+    {.name = "hunyuan_v1_dense",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .options = {HF_ATTENTION_BIAS}},
     {0},
 };
 

@@ -11,7 +11,8 @@ static void hunyuan_moe_read(struct hparams *h, void *hparams, struct arch_info 
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* The choice may differ between layers; the experts are as long as dense networks. */
 static void hunyuan_moe_read_config(struct hf_config *config)
@@ -46,7 +47,15 @@ static const struct hf_module hunyuan_moe_modules[] = {
 };
 
 static const struct hf_type hunyuan_moe_types[] = {
-    {.name = "hunyuan_v1_moe", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .epsilon = 1e-5, .options = {HF_ATTENTION_BIAS}, .read = hunyuan_moe_read_config},
+    {.name = "hunyuan_v1_moe",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .options = {HF_ATTENTION_BIAS},
+     .read = hunyuan_moe_read_config},
     {0},
 };
 

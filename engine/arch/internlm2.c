@@ -22,7 +22,13 @@ static const struct hf_form internlm2_forms[] = {
 };
 
 static const struct hf_type internlm2_types[] = {
-    {.name = "internlm2", .keys = {.head_dim = HF_UNREAD, .part = HF_UNREAD}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048},
+    {.name = "internlm2",
+     .keys = {.head_dim = HF_UNREAD, .part = HF_UNREAD},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048},
     {0},
 };
 
@@ -32,5 +38,9 @@ const struct architecture arch_internlm2 = {
     .size = sizeof(struct decoder),
     .read = internlm2_read,
     .build = decoder_build,
-    .hf = {.types = internlm2_types, .modules = internlm2_modules, .forms = internlm2_forms, .pairs_adjacent = true, .groups_qkv = true},
+    .hf = {.types = internlm2_types,
+           .modules = internlm2_modules,
+           .forms = internlm2_forms,
+           .pairs_adjacent = true,
+           .groups_qkv = true},
 };

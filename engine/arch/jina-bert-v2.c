@@ -1,5 +1,6 @@
-/* jina-bert-v2.c: Jina Embeddings 2: BERT with ALiBi to both sides instead of positions, and a gate. Models for code also
- * have norms of queries and keys, and a second norm after attention. arXiv 2310.19923. */
+/* jina-bert-v2.c: Jina Embeddings 2: BERT with ALiBi to both sides instead of positions, and a gate.
+ * Models for code also have norms of queries and keys, and a second norm after attention. arXiv
+ * 2310.19923. */
 #include <string.h>
 
 #include "arch/encoder.h"
@@ -16,7 +17,8 @@ static void jina_bert_v2_read(struct hparams *h, void *hparams, struct arch_info
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static bool jina_bert_v2_applies(const struct hf_config *config)
 {
@@ -39,7 +41,19 @@ static const struct hf_form jina_bert_v2_forms[] = {
 };
 
 static const struct hf_type jina_bert_v2_types[] = {
-    {.name = "bert", .applies = jina_bert_v2_applies, .when = "with `position_embedding_type: alibi`", .keys = {.kv_heads = HF_UNREAD, .head_dim = HF_UNREAD}, .width = 768, .layers = 12, .heads = 12, .ff = 3072, .context = 512, .epsilon = 1e-12, .activation = "gelu", .has_no_rope = true, .read = jina_bert_v2_read_config},
+    {.name = "bert",
+     .applies = jina_bert_v2_applies,
+     .when = "with `position_embedding_type: alibi`",
+     .keys = {.kv_heads = HF_UNREAD, .head_dim = HF_UNREAD},
+     .width = 768,
+     .layers = 12,
+     .heads = 12,
+     .ff = 3072,
+     .context = 512,
+     .epsilon = 1e-12,
+     .activation = "gelu",
+     .has_no_rope = true,
+     .read = jina_bert_v2_read_config},
     {0},
 };
 
@@ -50,5 +64,9 @@ const struct architecture arch_jina_bert_v2 = {
     .size = sizeof(struct decoder),
     .read = jina_bert_v2_read,
     .build = encoder_build,
-    .hf = {.types = jina_bert_v2_types, .modules = encoder_modules, .outer = encoder_outer, .forms = jina_bert_v2_forms, .has_layer_norms = true},
+    .hf = {.types = jina_bert_v2_types,
+           .modules = encoder_modules,
+           .outer = encoder_outer,
+           .forms = jina_bert_v2_forms,
+           .has_layer_norms = true},
 };

@@ -1,5 +1,6 @@
-/* lfm2.c: LFM 2: most layers have a short convolution between two gates instead of attention, which has a norm on each
- * head of queries and keys. The file calls the norm before the logits token_embd_norm. arXiv 2511.23404. */
+/* lfm2.c: LFM 2: most layers have a short convolution between two gates instead of attention, which has a
+ * norm on each head of queries and keys. The file calls the norm before the logits token_embd_norm. arXiv
+ * 2511.23404. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
@@ -50,7 +51,8 @@ static void lfm2_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, lfm2_mix);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void lfm2_read_config(struct hf_config *config)
 {
@@ -116,7 +118,23 @@ static const struct hf_module lfm2_outer[] = {
 };
 
 static const struct hf_type lfm2_types[] = {
-    {.name = "lfm2", .keys = {.ff = "block_ff_dim|intermediate_size", .epsilon = "norm_eps", .activation = HF_UNREAD, .layer_types = "layer_types"}, .width = 2560, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 12288, .context = 128000, .epsilon = 1e-5, .is_tied = true, .theta = 1e6, .numbers = lfm2_numbers, .options = {{"conv_bias", false, "shortconv.conv|shortconv.in_proj|shortconv.out_proj"}}, .read = lfm2_read_config},
+    {.name = "lfm2",
+     .keys = {.ff = "block_ff_dim|intermediate_size",
+              .epsilon = "norm_eps",
+              .activation = HF_UNREAD,
+              .layer_types = "layer_types"},
+     .width = 2560,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .ff = 12288,
+     .context = 128000,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .theta = 1e6,
+     .numbers = lfm2_numbers,
+     .options = {{"conv_bias", false, "shortconv.conv|shortconv.in_proj|shortconv.out_proj"}},
+     .read = lfm2_read_config},
     {0},
 };
 

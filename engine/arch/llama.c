@@ -48,14 +48,39 @@ static const struct hf_module llama_modules[] = {
 };
 
 static const struct hf_type llama_types[] = {
-    {.name = "llama", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}},
-    {.name = "mistral", .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 14336, .context = 131072, .windows = HF_WINDOWS_ALL, .window = 4096},
-    {.name = "mixtral", .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .ff = 14336, .context = 131072, .epsilon = 1e-5, .theta = 1e6, .windows = HF_WINDOWS_ALL, .numbers = mixtral_numbers},
+    {.name = "llama",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}},
+    {.name = "mistral",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .ff = 14336,
+     .context = 131072,
+     .windows = HF_WINDOWS_ALL,
+     .window = 4096},
+    {.name = "mixtral",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .ff = 14336,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .theta = 1e6,
+     .windows = HF_WINDOWS_ALL,
+     .numbers = mixtral_numbers},
     {0},
 };
 
 static const struct arch_missing llama_missing[] = {
-    {"Mistral's sliding window", "the shape of Mistral 7B v0.1: 4096", "a warning if heads aren't n_embd / n_heads wide, which may be a Mistral; no window"},
+    {"Mistral's sliding window", "the shape of Mistral 7B v0.1: 4096",
+     "a warning if heads aren't n_embd / n_heads wide, which may be a Mistral; no window"},
     {0},
 };
 

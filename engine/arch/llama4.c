@@ -2,8 +2,8 @@
  * tokens, with norms on heads in Scout; the fourth has neither, attends to everything, and scales its queries
  * with the position. Mixtures of experts that route each token to one expert, its input weighted by a
  * sigmoid, besides a shared one. */
-#include <string.h>
 #include <math.h>
+#include <string.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
@@ -87,10 +87,11 @@ static void llama4_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, llama4_attention);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
-/* Layers with rope attend within chunks, and every interleave_moe_layer_step-th has experts; lists that say the same are
- * followed, as transformers writes them. */
+/* Layers with rope attend within chunks, and every interleave_moe_layer_step-th has experts; lists that
+ * say the same are followed, as transformers writes them. */
 static void llama4_check_layers(struct hf_config *config)
 {
     const json_t *types = hf_get(config->json, "layer_types"), *experts = hf_get(config->json, "moe_layers");
@@ -141,19 +142,37 @@ static const struct hf_module llama4_modules[] = {
 };
 
 static const struct hf_form llama4_forms[] = {
-    {.tensor = "ffn_gate_up_exps", .kind = FORM_HALVES, .is_transposed = true, .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
+    {.tensor = "ffn_gate_up_exps",
+     .kind = FORM_HALVES,
+     .is_transposed = true,
+     .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
     {.tensor = "ffn_down_exps", .is_transposed = true},
     {0},
 };
 
 static const struct hf_type llama4_types[] = {
-    {.name = "llama4_text", .keys = {.ff = "intermediate_size_mlp"}, .width = 5120, .layers = 48, .heads = 40, .kv_heads = 8, .head_dim = 128, .ff = 16384, .context = 131072, .epsilon = 1e-5, .theta = 5e5, .numbers = llama4_numbers, .options = {HF_ATTENTION_BIAS}, .read = llama4_read_config},
+    {.name = "llama4_text",
+     .keys = {.ff = "intermediate_size_mlp"},
+     .width = 5120,
+     .layers = 48,
+     .heads = 40,
+     .kv_heads = 8,
+     .head_dim = 128,
+     .ff = 16384,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .theta = 5e5,
+     .numbers = llama4_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = llama4_read_config},
     {0},
 };
 
 static const struct arch_missing llama4_missing[] = {
-    {"norms of queries and keys", "present with 16 experts (Scout), absent with 128 (Maverick)", "a warning; present"},
-    {"chunks, layers without rope, and growing queries", "8192, every fourth, 0.1 · ln, as published; none if attention.sliding_window is 0", ""},
+    {"norms of queries and keys", "present with 16 experts (Scout), absent with 128 (Maverick)",
+     "a warning; present"},
+    {"chunks, layers without rope, and growing queries",
+     "8192, every fourth, 0.1 · ln, as published; none if attention.sliding_window is 0", ""},
     {0},
 };
 

@@ -41,7 +41,8 @@ static void mamba2_read(struct hparams *h, void *hparams, struct arch_info *info
     mamba_read_sizes(h, hparams, info, true);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void mamba_read_config(struct hf_config *config)
 {
@@ -73,13 +74,21 @@ static const struct hf_key mamba_numbers[] = {
 };
 
 static const struct hf_module mamba_modules[] = {
-    {"norm", "attn_norm"},       SSM_MODULES("mixer"),
-    {"mixer.D", "ssm_d."},       {"mixer.x_proj", "ssm_x"},
-    {"mixer.dt_proj", "ssm_dt"}, {0},
+    {"norm", "attn_norm"},     SSM_MODULES("mixer"),        {"mixer.D", "ssm_d."},
+    {"mixer.x_proj", "ssm_x"}, {"mixer.dt_proj", "ssm_dt"}, {0},
 };
 
 static const struct hf_type mamba_types[] = {
-    {.name = "mamba", .keys = {.context = HF_UNREAD, .epsilon = "layer_norm_epsilon"}, .width = 768, .layers = 32, .context = 1048576, .epsilon = 1e-5, .is_tied = true, .numbers = mamba_numbers, .options = {{"use_bias", false, "ssm_in|ssm_out"}, {"use_conv_bias", true, "ssm_conv1d"}}, .read = mamba_read_config},
+    {.name = "mamba",
+     .keys = {.context = HF_UNREAD, .epsilon = "layer_norm_epsilon"},
+     .width = 768,
+     .layers = 32,
+     .context = 1048576,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .numbers = mamba_numbers,
+     .options = {{"use_bias", false, "ssm_in|ssm_out"}, {"use_conv_bias", true, "ssm_conv1d"}},
+     .read = mamba_read_config},
     {0},
 };
 
@@ -91,7 +100,15 @@ static const struct hf_key mamba2_numbers[] = {
 };
 
 static const struct hf_type mamba2_types[] = {
-    {.name = "mamba2", .keys = {.context = HF_UNREAD, .epsilon = "layer_norm_epsilon"}, .width = 4096, .layers = 64, .context = 1048576, .epsilon = 1e-5, .numbers = mamba2_numbers, .options = {{"use_bias", false, "ssm_in|ssm_out"}, {"use_conv_bias", true, "ssm_conv1d"}}, .read = mamba2_read_config},
+    {.name = "mamba2",
+     .keys = {.context = HF_UNREAD, .epsilon = "layer_norm_epsilon"},
+     .width = 4096,
+     .layers = 64,
+     .context = 1048576,
+     .epsilon = 1e-5,
+     .numbers = mamba2_numbers,
+     .options = {{"use_bias", false, "ssm_in|ssm_out"}, {"use_conv_bias", true, "ssm_conv1d"}},
+     .read = mamba2_read_config},
     {0},
 };
 

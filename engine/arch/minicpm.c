@@ -17,7 +17,8 @@ static void minicpm_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void minicpm_read_config(struct hf_config *config)
 {
@@ -31,7 +32,14 @@ static void minicpm_read_config(struct hf_config *config)
 }
 
 static const struct hf_type minicpm_types[] = {
-    {.name = "minicpm", .keys = {.head_dim = HF_UNREAD, .part = HF_UNREAD}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .read = minicpm_read_config},
+    {.name = "minicpm",
+     .keys = {.head_dim = HF_UNREAD, .part = HF_UNREAD},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .read = minicpm_read_config},
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* modern-bert.c: ModernBERT (arXiv 2412.13663): norms before the blocks, rope, a gate. Two of three layers see only
- * half of attention.sliding_window to either side, and have a rope base of their own. */
+/* modern-bert.c: ModernBERT (arXiv 2412.13663): norms before the blocks, rope, a gate. Two of three layers
+ * see only half of attention.sliding_window to either side, and have a rope base of their own. */
 #include <string.h>
 
 #include "arch/encoder.h"
@@ -41,7 +41,8 @@ static void modern_bert_build(struct graph *g, const void *hparams)
     encoder_build_states(g, d, decoder_norm(g, d, "output_norm", x));
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void modern_bert_read_config(struct hf_config *config)
 {
@@ -79,7 +80,33 @@ static const struct hf_module modern_bert_outer[] = {
 };
 
 static const struct hf_type modern_bert_types[] = {
-    {.name = "modernbert", .keys = {.kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .epsilon = "norm_eps", .activation = "hidden_activation", .theta = "global_rope_theta", .part = HF_UNREAD, .local_theta = "local_rope_theta", .window = "local_attention", .window_period = "global_attn_every_n_layers", .layer_types = "layer_types"}, .width = 768, .layers = 22, .heads = 12, .ff = 1152, .context = 8192, .epsilon = 1e-5, .activation = "gelu", .theta = 1.6e5, .local_theta = 1e4, .scales_local = true, .windows = HF_WINDOWS_FIRST, .window = 128, .window_period = 3, .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}, .read = modern_bert_read_config, .read_classifier = modern_bert_read_classifier},
+    {.name = "modernbert",
+     .keys = {.kv_heads = HF_UNREAD,
+              .head_dim = HF_UNREAD,
+              .epsilon = "norm_eps",
+              .activation = "hidden_activation",
+              .theta = "global_rope_theta",
+              .part = HF_UNREAD,
+              .local_theta = "local_rope_theta",
+              .window = "local_attention",
+              .window_period = "global_attn_every_n_layers",
+              .layer_types = "layer_types"},
+     .width = 768,
+     .layers = 22,
+     .heads = 12,
+     .ff = 1152,
+     .context = 8192,
+     .epsilon = 1e-5,
+     .activation = "gelu",
+     .theta = 1.6e5,
+     .local_theta = 1e4,
+     .scales_local = true,
+     .windows = HF_WINDOWS_FIRST,
+     .window = 128,
+     .window_period = 3,
+     .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS},
+     .read = modern_bert_read_config,
+     .read_classifier = modern_bert_read_classifier},
     {0},
 };
 
@@ -90,6 +117,9 @@ const struct architecture arch_modern_bert = {
     .size = sizeof(struct modern_bert),
     .read = modern_bert_read,
     .build = modern_bert_build,
-    .hf = {.types = modern_bert_types, .modules = modern_bert_modules, .outer = modern_bert_outer, .has_layer_norms = true},
+    .hf = {.types = modern_bert_types,
+           .modules = modern_bert_modules,
+           .outer = modern_bert_outer,
+           .has_layer_norms = true},
     .classifier = {.activation = "gelu", .takes_mean = true},
 };

@@ -20,7 +20,8 @@ static void mpt_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void mpt_read_config(struct hf_config *config)
 {
@@ -44,7 +45,25 @@ static const struct hf_module mpt_modules[] = {
 };
 
 static const struct hf_type mpt_types[] = {
-    {.name = "mpt", .keys = {.width = "hidden_size|d_model", .layers = "num_hidden_layers|n_layers", .heads = "num_attention_heads|n_heads", .kv_heads = HF_UNREAD, .head_dim = HF_UNREAD, .ff = HF_UNREAD, .context = "max_seq_len", .epsilon = "layer_norm_epsilon", .activation = HF_UNREAD}, .width = 2048, .layers = 24, .heads = 16, .context = 2048, .epsilon = 1e-5, .activation = "gelu", .is_tied = true, .has_no_rope = true, .read = mpt_read_config},
+    {.name = "mpt",
+     .keys = {.width = "hidden_size|d_model",
+              .layers = "num_hidden_layers|n_layers",
+              .heads = "num_attention_heads|n_heads",
+              .kv_heads = HF_UNREAD,
+              .head_dim = HF_UNREAD,
+              .ff = HF_UNREAD,
+              .context = "max_seq_len",
+              .epsilon = "layer_norm_epsilon",
+              .activation = HF_UNREAD},
+     .width = 2048,
+     .layers = 24,
+     .heads = 16,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .activation = "gelu",
+     .is_tied = true,
+     .has_no_rope = true,
+     .read = mpt_read_config},
     {0},
 };
 

@@ -13,7 +13,8 @@ static void nemotron_read(struct hparams *h, void *hparams, struct arch_info *in
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* A key that llama.cpp's converter writes, although the family has no RMS norms. */
 static void nemotron_read_config(struct hf_config *config)
@@ -23,7 +24,18 @@ static void nemotron_read_config(struct hf_config *config)
 }
 
 static const struct hf_type nemotron_types[] = {
-    {.name = "nemotron", .keys = {.epsilon = "norm_eps"}, .width = 6144, .layers = 32, .heads = 48, .ff = 24576, .context = 4096, .epsilon = 1e-5, .activation = "relu2", .rotary = 0.5, .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}, .read = nemotron_read_config},
+    {.name = "nemotron",
+     .keys = {.epsilon = "norm_eps"},
+     .width = 6144,
+     .layers = 32,
+     .heads = 48,
+     .ff = 24576,
+     .context = 4096,
+     .epsilon = 1e-5,
+     .activation = "relu2",
+     .rotary = 0.5,
+     .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS},
+     .read = nemotron_read_config},
     {0},
 };
 
@@ -33,5 +45,8 @@ const struct architecture arch_nemotron = {
     .size = sizeof(struct decoder),
     .read = nemotron_read,
     .build = decoder_build,
-    .hf = {.types = nemotron_types, .has_layer_norms = true, .norms_add_one = true, .writes_no_scaling = true},
+    .hf = {.types = nemotron_types,
+           .has_layer_norms = true,
+           .norms_add_one = true,
+           .writes_no_scaling = true},
 };

@@ -1,5 +1,5 @@
-/* nomic-bert-moe.c: Nomic Embed 2: BERT with rope. Every moe_every_n_layers-th layer has a mixture of experts without gates.
- * arXiv 2502.07972. */
+/* nomic-bert-moe.c: Nomic Embed 2: BERT with rope. Every moe_every_n_layers-th layer has a mixture of
+ * experts without gates. arXiv 2502.07972. */
 #include "arch/encoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
@@ -19,7 +19,8 @@ static void nomic_bert_moe_read(struct hparams *h, void *hparams, struct arch_in
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static bool nomic_bert_moe_applies(const struct hf_config *config)
 {
@@ -49,7 +50,30 @@ static const struct hf_form nomic_bert_moe_forms[] = {
 };
 
 static const struct hf_type nomic_bert_moe_types[] = {
-    {.name = "nomic_bert", .applies = nomic_bert_moe_applies, .when = "with `num_experts`", .keys = {.width = "hidden_size|n_embd", .layers = "num_hidden_layers|n_layer", .heads = "num_attention_heads|n_head", .kv_heads = HF_UNREAD, .ff = "intermediate_size|n_inner", .context = "max_trained_positions|max_position_embeddings|n_positions", .epsilon = "layer_norm_eps|layer_norm_epsilon", .activation = "hidden_act|activation_function", .theta = "rope_theta|rotary_emb_base", .part = "rotary_emb_fraction"}, .width = 768, .layers = 12, .heads = 12, .ff = 3072, .context = 2048, .epsilon = 1e-12, .activation = "gelu", .theta = 1e3, .keeps_rotary = true, .numbers = nomic_bert_moe_numbers, .read = nomic_bert_moe_read_config},
+    {.name = "nomic_bert",
+     .applies = nomic_bert_moe_applies,
+     .when = "with `num_experts`",
+     .keys = {.width = "hidden_size|n_embd",
+              .layers = "num_hidden_layers|n_layer",
+              .heads = "num_attention_heads|n_head",
+              .kv_heads = HF_UNREAD,
+              .ff = "intermediate_size|n_inner",
+              .context = "max_trained_positions|max_position_embeddings|n_positions",
+              .epsilon = "layer_norm_eps|layer_norm_epsilon",
+              .activation = "hidden_act|activation_function",
+              .theta = "rope_theta|rotary_emb_base",
+              .part = "rotary_emb_fraction"},
+     .width = 768,
+     .layers = 12,
+     .heads = 12,
+     .ff = 3072,
+     .context = 2048,
+     .epsilon = 1e-12,
+     .activation = "gelu",
+     .theta = 1e3,
+     .keeps_rotary = true,
+     .numbers = nomic_bert_moe_numbers,
+     .read = nomic_bert_moe_read_config},
     {0},
 };
 
@@ -60,5 +84,9 @@ const struct architecture arch_nomic_bert_moe = {
     .size = sizeof(struct decoder),
     .read = nomic_bert_moe_read,
     .build = encoder_build,
-    .hf = {.types = nomic_bert_moe_types, .modules = nomic_bert_modules, .outer = encoder_outer, .forms = nomic_bert_moe_forms, .has_layer_norms = true},
+    .hf = {.types = nomic_bert_moe_types,
+           .modules = nomic_bert_modules,
+           .outer = encoder_outer,
+           .forms = nomic_bert_moe_forms,
+           .has_layer_norms = true},
 };

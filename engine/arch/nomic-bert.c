@@ -10,7 +10,8 @@ static void nomic_bert_read(struct hparams *h, void *hparams, struct arch_info *
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 void nomic_bert_read_config(struct hf_config *config)
 {
@@ -37,7 +38,26 @@ const struct hf_module nomic_bert_modules[] = {
 };
 
 static const struct hf_type nomic_bert_types[] = {
-    {.name = "nomic_bert", .keys = {.width = "hidden_size|n_embd", .layers = "num_hidden_layers|n_layer", .heads = "num_attention_heads|n_head", .kv_heads = HF_UNREAD, .ff = "intermediate_size|n_inner", .context = "max_trained_positions|max_position_embeddings|n_positions", .epsilon = "layer_norm_eps|layer_norm_epsilon", .activation = "hidden_act|activation_function", .theta = "rope_theta|rotary_emb_base", .part = "rotary_emb_fraction"}, .width = 768, .layers = 12, .heads = 12, .ff = 3072, .context = 2048, .epsilon = 1e-12, .theta = 1e3, .keeps_rotary = true, .read = nomic_bert_read_config},
+    {.name = "nomic_bert",
+     .keys = {.width = "hidden_size|n_embd",
+              .layers = "num_hidden_layers|n_layer",
+              .heads = "num_attention_heads|n_head",
+              .kv_heads = HF_UNREAD,
+              .ff = "intermediate_size|n_inner",
+              .context = "max_trained_positions|max_position_embeddings|n_positions",
+              .epsilon = "layer_norm_eps|layer_norm_epsilon",
+              .activation = "hidden_act|activation_function",
+              .theta = "rope_theta|rotary_emb_base",
+              .part = "rotary_emb_fraction"},
+     .width = 768,
+     .layers = 12,
+     .heads = 12,
+     .ff = 3072,
+     .context = 2048,
+     .epsilon = 1e-12,
+     .theta = 1e3,
+     .keeps_rotary = true,
+     .read = nomic_bert_read_config},
     {0},
 };
 
@@ -48,5 +68,8 @@ const struct architecture arch_nomic_bert = {
     .size = sizeof(struct decoder),
     .read = nomic_bert_read,
     .build = encoder_build,
-    .hf = {.types = nomic_bert_types, .modules = nomic_bert_modules, .outer = encoder_outer, .has_layer_norms = true},
+    .hf = {.types = nomic_bert_types,
+           .modules = nomic_bert_modules,
+           .outer = encoder_outer,
+           .has_layer_norms = true},
 };

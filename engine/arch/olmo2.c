@@ -23,8 +23,26 @@ static void olmo2_read(struct hparams *h, void *hparams, struct arch_info *info)
 }
 
 static const struct hf_type olmo2_types[] = {
-    {.name = "olmo2", .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .epsilon = 1e-5, .options = {HF_ATTENTION_BIAS}},
-    {.name = "olmo3", .keys = {.layer_types = "layer_types"}, .width = 4096, .layers = 32, .heads = 32, .ff = 11008, .context = 2048, .epsilon = 1e-5, .windows = HF_WINDOWS_PERIOD, .window = 4096, .window_period = 4, .options = {HF_ATTENTION_BIAS}},
+    {.name = "olmo2",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .options = {HF_ATTENTION_BIAS}},
+    {.name = "olmo3",
+     .keys = {.layer_types = "layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ff = 11008,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .windows = HF_WINDOWS_PERIOD,
+     .window = 4096,
+     .window_period = 4,
+     .options = {HF_ATTENTION_BIAS}},
     {0},
 };
 

@@ -21,7 +21,8 @@ static void phi2_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void phi2_read_config(struct hf_config *config)
 {
@@ -36,7 +37,16 @@ static const struct hf_module phi2_modules[] = {
 };
 
 static const struct hf_type phi2_types[] = {
-    {.name = "phi", .width = 2048, .layers = 24, .heads = 32, .ff = 8192, .context = 2048, .epsilon = 1e-5, .activation = "gelu_new", .rotary = 0.5, .read = phi2_read_config},
+    {.name = "phi",
+     .width = 2048,
+     .layers = 24,
+     .heads = 32,
+     .ff = 8192,
+     .context = 2048,
+     .epsilon = 1e-5,
+     .activation = "gelu_new",
+     .rotary = 0.5,
+     .read = phi2_read_config},
     {0},
 };
 

@@ -12,12 +12,22 @@ static void phi3_read(struct hparams *h, void *hparams, struct arch_info *info)
 }
 
 static const struct hf_type phi3_types[] = {
-    {.name = "phi3", .width = 3072, .layers = 32, .heads = 32, .ff = 8192, .context = 4096, .epsilon = 1e-5, .original_context = 4096, .keeps_rotary = true, .windows = HF_WINDOWS_ALL},
+    {.name = "phi3",
+     .width = 3072,
+     .layers = 32,
+     .heads = 32,
+     .ff = 8192,
+     .context = 4096,
+     .epsilon = 1e-5,
+     .original_context = 4096,
+     .keeps_rotary = true,
+     .windows = HF_WINDOWS_ALL},
     {0},
 };
 
 static const struct arch_missing phi3_missing[] = {
-    {"which longrope factors to use", "the context: the long ones if `-c` is larger than the original context, for the whole text", ""},
+    {"which longrope factors to use",
+     "the context: the long ones if `-c` is larger than the original context, for the whole text", ""},
     {0},
 };
 

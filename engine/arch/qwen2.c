@@ -11,7 +11,16 @@ static void qwen2_read(struct hparams *h, void *hparams, struct arch_info *info)
 }
 
 static const struct hf_type qwen2_types[] = {
-    {.name = "qwen2", .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"}, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .ff = 22016, .context = 32768, .windows = HF_WINDOWS_FROM, .window = 4096},
+    {.name = "qwen2",
+     .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .ff = 22016,
+     .context = 32768,
+     .windows = HF_WINDOWS_FROM,
+     .window = 4096},
     {0},
 };
 

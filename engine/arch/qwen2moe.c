@@ -29,7 +29,19 @@ static const struct hf_key qwen2moe_numbers[] = {
 };
 
 static const struct hf_type qwen2moe_types[] = {
-    {.name = "qwen2_moe", .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"}, .width = 2048, .layers = 24, .heads = 16, .kv_heads = 16, .ff = 5632, .context = 32768, .windows = HF_WINDOWS_UNTIL, .window = 4096, .numbers = qwen2moe_numbers, .options = {{"qkv_bias", true, HF_QKV}}, .read = hf_read_dense_layers},
+    {.name = "qwen2_moe",
+     .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"},
+     .width = 2048,
+     .layers = 24,
+     .heads = 16,
+     .kv_heads = 16,
+     .ff = 5632,
+     .context = 32768,
+     .windows = HF_WINDOWS_UNTIL,
+     .window = 4096,
+     .numbers = qwen2moe_numbers,
+     .options = {{"qkv_bias", true, HF_QKV}},
+     .read = hf_read_dense_layers},
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* qwen3.c: Qwen 3: Llama with a norm on each head of queries and keys, and rotary positions on halves. Yang et al., arXiv
- * 2505.09388. */
+/* qwen3.c: Qwen 3: Llama with a norm on each head of queries and keys, and rotary positions on halves.
+ * Yang et al., arXiv 2505.09388. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
@@ -11,7 +11,19 @@ static void qwen3_read(struct hparams *h, void *hparams, struct arch_info *info)
 }
 
 static const struct hf_type qwen3_types[] = {
-    {.name = "qwen3", .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"}, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .head_dim = 128, .ff = 22016, .context = 32768, .windows = HF_WINDOWS_FROM, .window = 4096, .options = {HF_ATTENTION_BIAS}, .may_rerank = true},
+    {.name = "qwen3",
+     .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"},
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .head_dim = 128,
+     .ff = 22016,
+     .context = 32768,
+     .windows = HF_WINDOWS_FROM,
+     .window = 4096,
+     .options = {HF_ATTENTION_BIAS},
+     .may_rerank = true},
     {0},
 };
 

@@ -21,7 +21,19 @@ static const struct hf_key qwen3moe_numbers[] = {
 };
 
 static const struct hf_type qwen3moe_types[] = {
-    {.name = "qwen3_moe", .keys = {.window_switch = "use_sliding_window"}, .width = 2048, .layers = 24, .heads = 32, .kv_heads = 4, .ff = 6144, .context = 32768, .windows = HF_WINDOWS_ALL, .window = 4096, .numbers = qwen3moe_numbers, .options = {HF_ATTENTION_BIAS}, .read = hf_read_dense_layers},
+    {.name = "qwen3_moe",
+     .keys = {.window_switch = "use_sliding_window"},
+     .width = 2048,
+     .layers = 24,
+     .heads = 32,
+     .kv_heads = 4,
+     .ff = 6144,
+     .context = 32768,
+     .windows = HF_WINDOWS_ALL,
+     .window = 4096,
+     .numbers = qwen3moe_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = hf_read_dense_layers},
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* qwen3next.c: Qwen 3 Next: three of four layers have a gated delta net (arXiv 2412.06464) instead of attention, whose
- * output has a gate. Feed-forward networks are Qwen 2's mixtures. */
+/* qwen3next.c: Qwen 3 Next: three of four layers have a gated delta net (arXiv 2412.06464) instead of
+ * attention, whose output has a gate. Feed-forward networks are Qwen 2's mixtures. */
 #include <math.h>
 
 #include "arch/decoder.h"
@@ -62,7 +62,8 @@ static struct value *unit(struct graph *g, const struct qwen3next *qwen, struct 
                       1e-6f / (float)n);
 }
 
-/* The numbers of each value head that a product has `part` of for each key head: [1, n_value_heads, n_tokens]. */
+/* The numbers of each value head that a product has `part` of for each key head: [1, n_value_heads,
+ * n_tokens]. */
 static struct value *head_numbers(struct graph *g, const struct qwen3next *qwen, struct value *all,
                                   uint64_t part)
 {
@@ -80,7 +81,8 @@ static struct value *convolve(struct graph *g, const struct qwen3next *qwen, uin
     return graph_activate(g, x, NULL, ENGINE_ACTIVATION_SILU);
 }
 
-/* S = e^g S + k beta (v - (e^g S)^T k)^T: the old value of a key gives way to the new one by the share beta. */
+/* S = e^g S + k beta (v - (e^g S)^T k)^T: the old value of a key gives way to the new one by the share
+ * beta. */
 static struct value *delta_net(struct graph *g, const struct qwen3next *qwen, struct value *x)
 {
     const struct decoder *d = &qwen->decoder;
@@ -154,7 +156,8 @@ static void qwen3next_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, qwen3next_mix);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void qwen3next_read_config(struct hf_config *config)
 {
@@ -209,7 +212,19 @@ static const struct hf_form qwen3next_forms[] = {
 };
 
 static const struct hf_type qwen3next_types[] = {
-    {.name = "qwen3_next", .keys = {.layer_types = "layer_types"}, .width = 2048, .layers = 48, .heads = 16, .kv_heads = 2, .head_dim = 256, .ff = 5632, .context = 32768, .rotary = 0.25, .numbers = qwen3next_numbers, .options = {HF_ATTENTION_BIAS}, .read = qwen3next_read_config},
+    {.name = "qwen3_next",
+     .keys = {.layer_types = "layer_types"},
+     .width = 2048,
+     .layers = 48,
+     .heads = 16,
+     .kv_heads = 2,
+     .head_dim = 256,
+     .ff = 5632,
+     .context = 32768,
+     .rotary = 0.25,
+     .numbers = qwen3next_numbers,
+     .options = {HF_ATTENTION_BIAS},
+     .read = qwen3next_read_config},
     {0},
 };
 
@@ -219,5 +234,8 @@ const struct architecture arch_qwen3next = {
     .size = sizeof(struct qwen3next),
     .read = qwen3next_read,
     .build = qwen3next_build,
-    .hf = {.types = qwen3next_types, .modules = qwen3next_modules, .forms = qwen3next_forms, .norms_add_one = true},
+    .hf = {.types = qwen3next_types,
+           .modules = qwen3next_modules,
+           .forms = qwen3next_forms,
+           .norms_add_one = true},
 };

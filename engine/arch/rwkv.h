@@ -1,6 +1,6 @@
-/* rwkv.h: what RWKV 6 and 7 share. A layer has two blocks, each of which mixes a token's input with that of the token
- * before it: the time mix, whose heads have the recurrence (ENGINE_OP_SCAN), and the channel mix, a feed-forward
- * network. Values are [n_embd, columns] unless noted otherwise. */
+/* rwkv.h: what RWKV 6 and 7 share. A layer has two blocks, each of which mixes a token's input with that
+ * of the token before it: the time mix, whose heads have the recurrence (ENGINE_OP_SCAN), and the channel
+ * mix, a feed-forward network. Values are [n_embd, columns] unless noted otherwise. */
 #ifndef ENGINE_ARCH_RWKV_H
 #define ENGINE_ARCH_RWKV_H
 
@@ -32,8 +32,8 @@ struct value *rwkv_head_norm(struct graph *g, const struct rwkv *rwkv, struct va
 /* The product with a matrix [n_embd, n_embd]. */
 struct value *rwkv_linear(struct graph *g, const struct rwkv *rwkv, const char *name, struct value *x);
 
-/* The second half of a layer: the channel mix, which gets the normed input and returns only the columns that are
- * wanted, see decoder_layer_output. */
+/* The second half of a layer: the channel mix, which gets the normed input and returns only the columns
+ * that are wanted, see decoder_layer_output. */
 typedef struct value *(*rwkv_block)(struct graph *g, const struct rwkv *rwkv, struct value *x);
 struct value *rwkv_layer_end(struct graph *g, const struct rwkv *rwkv, struct value *x,
                              rwkv_block channel_mix);

@@ -1,6 +1,6 @@
-/* rwkv6.c: RWKV 6: linear attention whose decay depends on the token, and which counts the token itself by a weight of its
- * own, S = S diag(w) + v k^T. How a token's input is mixed with that before it also depends on the token.
- * arXiv 2404.05892. */
+/* rwkv6.c: RWKV 6: linear attention whose decay depends on the token, and which counts the token itself by
+ * a weight of its own, S = S diag(w) + v k^T. How a token's input is mixed with that before it also
+ * depends on the token. arXiv 2404.05892. */
 #include "arch/families.h"
 #include "arch/rwkv.h"
 
@@ -77,7 +77,8 @@ static void rwkv6_build(struct graph *g, const void *hparams)
     decoder_build_logits(g, d, x);
 }
 
-static const struct hf_type rwkv6_types[] = {{.name = "rwkv6", .refusal = "supported only as GGUF files"}, {0}};
+static const struct hf_type rwkv6_types[] = {{.name = "rwkv6", .refusal = "supported only as GGUF files"},
+                                             {0}};
 
 const struct architecture arch_rwkv6 = {
     .name = "rwkv6",

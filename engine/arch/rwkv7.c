@@ -1,5 +1,5 @@
-/* rwkv7.c: RWKV 7: heads whose state follows a delta rule, S = S diag(w) - S k' (k' a)^T + v k^T, where k' is the key at
- * unit length, and a how much of what it stood for is replaced. arXiv 2503.14456. */
+/* rwkv7.c: RWKV 7: heads whose state follows a delta rule, S = S diag(w) - S k' (k' a)^T + v k^T, where k'
+ * is the key at unit length, and a how much of what it stood for is replaced. arXiv 2503.14456. */
 #include <math.h>
 
 #include "arch/families.h"
@@ -118,7 +118,8 @@ static void rwkv7_build(struct graph *g, const void *hparams)
     decoder_build_logits(g, d, x);
 }
 
-static const struct hf_type rwkv7_types[] = {{.name = "rwkv7", .refusal = "supported only as GGUF files"}, {0}};
+static const struct hf_type rwkv7_types[] = {{.name = "rwkv7", .refusal = "supported only as GGUF files"},
+                                             {0}};
 
 const struct architecture arch_rwkv7 = {
     .name = "rwkv7",

@@ -11,7 +11,8 @@ static void smollm3_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static void smollm3_read_config(struct hf_config *config)
 {
@@ -19,7 +20,19 @@ static void smollm3_read_config(struct hf_config *config)
 }
 
 static const struct hf_type smollm3_types[] = {
-    {.name = "smollm3", .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"}, .width = 2048, .layers = 36, .heads = 16, .kv_heads = 4, .ff = 11008, .context = 32768, .is_tied = true, .theta = 2e6, .windows = HF_WINDOWS_NO_ROPE, .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS}, .read = smollm3_read_config},
+    {.name = "smollm3",
+     .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"},
+     .width = 2048,
+     .layers = 36,
+     .heads = 16,
+     .kv_heads = 4,
+     .ff = 11008,
+     .context = 32768,
+     .is_tied = true,
+     .theta = 2e6,
+     .windows = HF_WINDOWS_NO_ROPE,
+     .options = {HF_ATTENTION_BIAS, HF_MLP_BIAS},
+     .read = smollm3_read_config},
     {0},
 };
 

@@ -1,6 +1,6 @@
-/* ssm.h: selective state spaces: the blocks of Mamba (arXiv 2312.00752) and Mamba 2 (2405.21060), for families
- * made of them and for hybrids. A block has two states: the last inputs of its convolution, and that of its
- * recurrence. */
+/* ssm.h: selective state spaces: the blocks of Mamba (arXiv 2312.00752) and Mamba 2 (2405.21060), for
+ * families made of them and for hybrids. A block has two states: the last inputs of its convolution, and
+ * that of its recurrence. */
 #ifndef ENGINE_ARCH_SSM_H
 #define ENGINE_ARCH_SSM_H
 
@@ -22,7 +22,8 @@ void ssm_read(struct hparams *h, struct ssm *ssm, bool has_heads);
 struct value *ssm_mamba(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
 struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 /* hidden_size times a number of config.json. */
 uint32_t ssm_expanded(struct hf_config *config, const char *name);

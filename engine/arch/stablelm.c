@@ -32,7 +32,17 @@ static const struct hf_module stablelm_modules[] = {
 };
 
 static const struct hf_type stablelm_types[] = {
-    {.name = "stablelm", .width = 2560, .layers = 32, .heads = 32, .kv_heads = 32, .ff = 6912, .context = 4096, .epsilon = 1e-5, .rotary = 0.25, .numbers = stablelm_numbers, .options = {{"use_qkv_bias", false, HF_QKV}, {"qk_layernorm", false, HF_QK_NORMS}}},
+    {.name = "stablelm",
+     .width = 2560,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .ff = 6912,
+     .context = 4096,
+     .epsilon = 1e-5,
+     .rotary = 0.25,
+     .numbers = stablelm_numbers,
+     .options = {{"use_qkv_bias", false, HF_QKV}, {"qk_layernorm", false, HF_QK_NORMS}}},
     {0},
 };
 

@@ -24,12 +24,25 @@ static const struct hf_module starcoder2_modules[] = {
 };
 
 static const struct hf_type starcoder2_types[] = {
-    {.name = "starcoder2", .keys = {.epsilon = "norm_epsilon"}, .width = 3072, .layers = 30, .heads = 24, .kv_heads = 2, .ff = 12288, .context = 4096, .epsilon = 1e-5, .activation = "gelu_pytorch_tanh", .is_tied = true, .windows = HF_WINDOWS_ALL, .options = {{"use_bias", true, HF_ATTENTION "|" HF_MLP}}},
+    {.name = "starcoder2",
+     .keys = {.epsilon = "norm_epsilon"},
+     .width = 3072,
+     .layers = 30,
+     .heads = 24,
+     .kv_heads = 2,
+     .ff = 12288,
+     .context = 4096,
+     .epsilon = 1e-5,
+     .activation = "gelu_pytorch_tanh",
+     .is_tied = true,
+     .windows = HF_WINDOWS_ALL,
+     .options = {{"use_bias", true, HF_ATTENTION "|" HF_MLP}}},
     {0},
 };
 
 static const struct arch_missing starcoder2_missing[] = {
-    {"the sliding window", "the published models, recognised by their context of 16384: 4096", "a warning; no window"},
+    {"the sliding window", "the published models, recognised by their context of 16384: 4096",
+     "a warning; no window"},
     {0},
 };
 

@@ -1,6 +1,6 @@
-/* t5.c: T5 (arXiv 1910.10683): T5 1.0 and 1.1, Flan-T5, mT5, UMT5: an encoder that reads a source text, and a decoder
- * that attends to what it leaves; and the encoder alone (t5encoder). Attention has no scale and no positions but a
- * bias for each distance, which the first layer's table gives for all layers. */
+/* t5.c: T5 (arXiv 1910.10683): T5 1.0 and 1.1, Flan-T5, mT5, UMT5: an encoder that reads a source text,
+ * and a decoder that attends to what it leaves; and the encoder alone (t5encoder). Attention has no scale
+ * and no positions but a bias for each distance, which the first layer's table gives for all layers. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -88,8 +88,9 @@ static void t5encoder_read(struct hparams *h, void *hparams, struct arch_info *i
 
 /* ---- Attention ----------------------------------------------------------------------------------------- */
 
-/* The bucket of a position `distance` after the token's own, in float32 as in transformers: half of them for single
- * distances, the others for ranges that grow. With both_ways, the second half of all is for positions after it. */
+/* The bucket of a position `distance` after the token's own, in float32 as in transformers: half of them
+ * for single distances, the others for ranges that grow. With both_ways, the second half of all is for
+ * positions after it. */
 static uint32_t bucket_of(const struct t5 *t5, int64_t distance, bool both_ways)
 {
     uint32_t n = both_ways ? t5->n_buckets / 2 : t5->n_buckets, exact = n / 2;
@@ -196,8 +197,8 @@ static struct value *encode(struct graph *g, const struct t5 *t5, enum graph_poo
     return decoder_norm(g, d, "enc.output_norm", x);
 }
 
-/* The decoder's layers for x. What `source`, the encoder's states, leaves for them is computed by the encoder's
- * graph. */
+/* The decoder's layers for x. What `source`, the encoder's states, leaves for them is computed by the
+ * encoder's graph. */
 static struct value *decode(struct graph *g, const struct t5 *t5, struct value *source, struct value *x)
 {
     const struct decoder *d = &t5->decoder;
@@ -239,7 +240,8 @@ static void t5encoder_build(struct graph *g, const void *hparams)
     encoder_build_states(g, &t5->decoder, encode(g, t5, POOL_SEQUENCES, decoder_embed(g, &t5->decoder)));
 }
 
-/* ---- Directories of Hugging Face ------------------------------------------------------------------------ */
+/* ---- Directories of Hugging Face
+ * ------------------------------------------------------------------------ */
 
 static const struct hf_module t5_modules[] = {
     {"layer.0.SelfAttention.q", "attn_q"},
@@ -336,27 +338,82 @@ static const struct hf_key t5_numbers[] = {
 
 /* T5's keys, and the defaults that all three types share. */
 #define T5_TYPE                                                                                              \
-    .keys = {.width = "hidden_size|d_model", .layers = "num_hidden_layers|num_layers", .heads = "num_attention_heads|num_heads", \
-             .kv_heads = HF_UNREAD, .head_dim = "head_dim|d_kv", .ff = "d_ff", \
-             .context = "n_positions", .epsilon = "layer_norm_epsilon", .activation = "feed_forward_proj"},                                              \
+    .keys = {.width = "hidden_size|d_model",                                                                 \
+             .layers = "num_hidden_layers|num_layers",                                                       \
+             .heads = "num_attention_heads|num_heads",                                                       \
+             .kv_heads = HF_UNREAD,                                                                          \
+             .head_dim = "head_dim|d_kv",                                                                    \
+             .ff = "d_ff",                                                                                   \
+             .context = "n_positions",                                                                       \
+             .epsilon = "layer_norm_epsilon",                                                                \
+             .activation = "feed_forward_proj"},                                                             \
     .head_dim = 64, .context = 512, .is_tied = true, .has_no_rope = true, .numbers = t5_numbers
 
 static const struct hf_type t5_types[] = {
-    {.name = "t5", T5_TYPE, .width = 512, .layers = 6, .heads = 8, .ff = 2048, .activation = "relu", .read = t5_read_config},
-    {.name = "mt5", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = mt5_read_config},
-    {.name = "umt5", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = umt5_read_config},
+    {.name = "t5",
+     T5_TYPE,
+     .width = 512,
+     .layers = 6,
+     .heads = 8,
+     .ff = 2048,
+     .activation = "relu",
+     .read = t5_read_config},
+    {.name = "mt5",
+     T5_TYPE,
+     .width = 512,
+     .layers = 8,
+     .heads = 6,
+     .ff = 1024,
+     .activation = "gated-gelu",
+     .read = mt5_read_config},
+    {.name = "umt5",
+     T5_TYPE,
+     .width = 512,
+     .layers = 8,
+     .heads = 6,
+     .ff = 1024,
+     .activation = "gated-gelu",
+     .read = umt5_read_config},
     {0},
 };
 
 static const struct hf_type t5encoder_types[] = {
-    {.name = "t5", .applies = t5encoder_applies, .when = "of the encoder alone (`…EncoderModel`)", T5_TYPE, .width = 512, .layers = 6, .heads = 8, .ff = 2048, .activation = "relu", .read = t5encoder_read_config},
-    {.name = "mt5", .applies = t5encoder_applies, .when = "of the encoder alone (`…EncoderModel`)", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = t5encoder_read_config},
-    {.name = "umt5", .applies = t5encoder_applies, .when = "of the encoder alone (`…EncoderModel`)", T5_TYPE, .width = 512, .layers = 8, .heads = 6, .ff = 1024, .activation = "gated-gelu", .read = t5encoder_read_config},
+    {.name = "t5",
+     .applies = t5encoder_applies,
+     .when = "of the encoder alone (`…EncoderModel`)",
+     T5_TYPE,
+     .width = 512,
+     .layers = 6,
+     .heads = 8,
+     .ff = 2048,
+     .activation = "relu",
+     .read = t5encoder_read_config},
+    {.name = "mt5",
+     .applies = t5encoder_applies,
+     .when = "of the encoder alone (`…EncoderModel`)",
+     T5_TYPE,
+     .width = 512,
+     .layers = 8,
+     .heads = 6,
+     .ff = 1024,
+     .activation = "gated-gelu",
+     .read = t5encoder_read_config},
+    {.name = "umt5",
+     .applies = t5encoder_applies,
+     .when = "of the encoder alone (`…EncoderModel`)",
+     T5_TYPE,
+     .width = 512,
+     .layers = 8,
+     .heads = 6,
+     .ff = 1024,
+     .activation = "gated-gelu",
+     .read = t5encoder_read_config},
     {0},
 };
 
 static const struct arch_missing t5_missing[] = {
-    {"activation and scale of logits", "with a gate GELU in its tanh form and no scale; without, as in T5 1.0, ReLU and 1 / sqrt(n_embd)", ""},
+    {"activation and scale of logits",
+     "with a gate GELU in its tanh form and no scale; without, as in T5 1.0, ReLU and 1 / sqrt(n_embd)", ""},
     {"distance from which on all share a bucket", "128, as in all published models", ""},
     {0},
 };

@@ -6,7 +6,7 @@
 
 #include "commands/common.h"
 
-/* The keys of a directory's config_sentence_transformers.json, see engine/model/hf/sentence.h. */
+/* The keys of a directory's config_sentence_transformers.json, see engine/model/hf/sentence.c. */
 struct prompts {
     const struct engine_metadata *metadata;
     char names[128], texts[128], preset[128], pooled[128];

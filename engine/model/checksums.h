@@ -23,13 +23,13 @@ struct checksum {
 
 struct checksums;
 
-/* Reads a folder's SHA256SUMS, if there is one. ENGINE_ERROR_DATA with a message that names the line, or the file
- * that is listed twice. */
+/* Reads a folder's SHA256SUMS, if there is one. ENGINE_ERROR_DATA with a message that names the line, or
+ * the file that is listed twice. */
 int checksums_open(const char *folder, struct checksums **checksums);
 void checksums_close(struct checksums *checksums);
 
-/* The checksums of a file, whose name is relative to the folder; *count: how many there are. ENGINE_ERROR: one of
- * them can't be read. */
+/* The checksums of a file, whose name is relative to the folder; *count: how many there are. ENGINE_ERROR:
+ * one of them can't be read. */
 int checksums_find(const struct checksums *checksums, const char *name, struct checksum found[CHECKSUMS_MAX],
                    size_t *count);
 

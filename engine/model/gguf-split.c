@@ -1,8 +1,9 @@
-/* gguf-split.c: a GGUF model in several files, as llama-gguf-split and `engine quantize --split-size` write them.
+/* gguf-split.c: a GGUF model in several files, as llama-gguf-split and `engine quantize --split-size` write
+ * them.
  *
  * They are called NAME-00001-of-00003.gguf and so on. Each has split.no (from 0 on), split.count and
- * split.tensors.count, the tensors of all parts. Only the first has the model's metadata. Parts that the engine
- * writes also have split.id, a hash of the metadata and the list of all tensors. */
+ * split.tensors.count, the tensors of all parts. Only the first has the model's metadata. Parts that the
+ * engine writes also have split.id, a hash of the metadata and the list of all tensors. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

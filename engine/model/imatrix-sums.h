@@ -1,5 +1,5 @@
-/* imatrix-sums.h: importance matrices being made: for each column of a matrix's input, the sum of its squares. Written in
- * llama-imatrix's GGUF format, see imatrix.c. */
+/* imatrix-sums.h: importance matrices being made: for each column of a matrix's input, the sum of its
+ * squares. Written in llama-imatrix's GGUF format, see imatrix.c. */
 #ifndef ENGINE_MODEL_IMATRIX_SUMS_H
 #define ENGINE_MODEL_IMATRIX_SUMS_H
 
@@ -32,8 +32,8 @@ struct imatrix_origin {
     uint64_t n_chunks;
     uint32_t chunk_size; /* tokens of a window */
 };
-/* Makes the file's bytes, which the caller frees. Matrices without any tokens are left out. ENGINE_ERROR_ARGUMENT:
- * there are none. */
+/* Makes the file's bytes, which the caller frees. Matrices without any tokens are left out.
+ * ENGINE_ERROR_ARGUMENT: there are none. */
 int imatrix_sums_write(const struct imatrix_sums *sums, const struct imatrix_origin *origin, uint8_t **bytes,
                        size_t *size);
 

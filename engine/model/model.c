@@ -1,5 +1,5 @@
-/* model.c: see model.h. Opens files and directories, detects their format, and owns the data that the format's reader makes
- * of them. */
+/* model.c: see model.h. Opens files and directories, detects their format, and owns the data that the
+ * format's reader makes of them. */
 #include "model/model.h"
 
 #include <errno.h>

@@ -19,8 +19,8 @@ struct model_bytes {
 struct model_maker {
     /* Writes rows first … first + n - 1, counted through all matrices of the tensor. On any thread. */
     void (*make)(const struct model_maker *maker, uint64_t first, uint64_t n, uint8_t *rows);
-    /* The same for many rows that take long to make: on several threads, with an error, and releasing what has
-     * been read. NULL: `make` does it. */
+    /* The same for many rows that take long to make: on several threads, with an error, and releasing what
+     * has been read. NULL: `make` does it. */
     int (*load)(const struct model_maker *maker, uint64_t first, uint64_t n, uint8_t *rows);
     const struct model_bytes *sources; /* [n_sources], what it reads */
     size_t n_sources;
@@ -39,7 +39,8 @@ struct model_tensor {
     size_t n_parts;
     const struct model_maker *maker; /* makes the rows when they are needed; NULL: they need not be made */
     uint64_t first_row;              /* the tensor begins with this row of its maker, or of its source */
-    /* the blocks are values that the model was trained or published with: products should not round their inputs */
+    /* the blocks are values that the model was trained or published with: products should not round their
+     * inputs */
     bool is_exact;
 };
 
@@ -66,9 +67,9 @@ const struct model_tensor *model_tensor_find(const struct model *model, const ch
 /* Copies rows first … first + n - 1 of a tensor, counted through all of its matrices. */
 void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64_t n, uint8_t *rows);
 
-/* A tensor's data in one piece, in *data: its own, or made in new memory on up to n_threads threads. *gathered receives
- * that memory, which the caller frees, else NULL. ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: it cannot be made of the
- * file's values. */
+/* A tensor's data in one piece, in *data: its own, or made in new memory on up to n_threads threads.
+ * *gathered receives that memory, which the caller frees, else NULL. ENGINE_ERROR_MEMORY;
+ * ENGINE_ERROR_DATA: it cannot be made of the file's values. */
 int model_tensor_gather(const struct model_tensor *tensor, uint32_t n_threads, const void **data,
                         void **gathered);
 

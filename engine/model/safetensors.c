@@ -137,8 +137,8 @@ static int compare_starts(const void *a, const void *b)
     return ((*left)->size > (*right)->size) - ((*left)->size < (*right)->size);
 }
 
-/* If tensors could overlap, a small file could claim any amount of memory. What belongs to no tensor at the end,
- * others refuse, too. */
+/* If tensors could overlap, a small file could claim any amount of memory. What belongs to no tensor at
+ * the end, others refuse, too. */
 static int check_places(const struct safetensors *file)
 {
     const struct safetensors_tensor **sorted = calloc(file->n_tensors + 1, sizeof *sorted);

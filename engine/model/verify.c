@@ -1,4 +1,5 @@
-/* verify.c: see verify.h. A directory's small files come first, so that the index says which weights there are. */
+/* verify.c: see verify.h. A directory's small files come first, so that the index says which weights there
+ * are. */
 #include "model/verify.h"
 
 #include <dirent.h>

@@ -1,14 +1,14 @@
-/* encode-affine.c: see encode.h. Types with values of d * s * q - dmin * m:
- *   Q2_K  16 sub-blocks of 16: s, m = 0 … 15, q = 0 … 3
- *   Q4_K  8 sub-blocks of 32:  s, m = 0 … 63, q = 0 … 15
- *   Q5_K  8 sub-blocks of 32:  s, m = 0 … 63, q = 0 … 31
+/* encode-affine.c: see encode.h. Types with values of d * s * q - dmin * m: Q2_K  16 sub-blocks of 16: s, m =
+ * 0 … 15, q = 0 … 3 Q4_K  8 sub-blocks of 32:  s, m = 0 … 63, q = 0 … 15 Q5_K  8 sub-blocks of 32:  s, m = 0
+ * … 63, q = 0 … 31
  *
- * The search minimises the sum of squared errors, each times its weight. Given levels q, the best line x = scale * q - min is that
- * of linear regression. So: (1) for each sub-block try a series of lines that put its smallest value near 0
- * and its largest near the last level, take the nearest levels for each, and keep the best line through them;
- * (2) find the d that brings the whole numbers s closest to those scales, then dmin in the same way; (3) with
- * both fixed, also try the neighbours of each s and m, with levels chosen again; (4) with s, m and q fixed,
- * compute the best d and dmin, and see if they improve the result of (3). */
+ * The search minimises the sum of squared errors, each times its weight. Given levels q, the best line x =
+ * scale * q - min is that of linear regression. So: (1) for each sub-block try a series of lines that put
+ * its smallest value near 0 and its largest near the last level, take the nearest levels for each, and
+ * keep the best line through them; (2) find the d that brings the whole numbers s closest to those scales,
+ * then dmin in the same way; (3) with both fixed, also try the neighbours of each s and m, with levels
+ * chosen again; (4) with s, m and q fixed, compute the best d and dmin, and see if they improve the result
+ * of (3). */
 #include "base/half.h"
 #include "quantize/encode.h"
 #include "quantize/lanes.h"

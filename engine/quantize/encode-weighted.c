@@ -1,8 +1,8 @@
 /* encode-weighted.c: see encode.h. The search for Q4_0, Q4_1, Q5_0 and Q5_1 where values have weights.
  *
- * From each of a series of lines d q + m, it takes the nearest levels, then the line that fits these best (weighted
- * linear regression), and the nearest levels again. The line with the least weighted error wins; the first is the
- * one that the extremes of the block give. */
+ * From each of a series of lines d q + m, it takes the nearest levels, then the line that fits these best
+ * (weighted linear regression), and the nearest levels again. The line with the least weighted error wins;
+ * the first is the one that the extremes of the block give. */
 #include <math.h>
 
 #include "base/half.h"
@@ -88,7 +88,8 @@ void encode_weighted(const float *x, const float *weights, int most, int half, f
         .x = x, .weights = weights, .most = most, .half = half, .d = *d, .m = *m, .error = INFINITY};
     try_line(&search, *d, *m);
     if (half > 0) {
-        /* The value at the end of the levels is put beside it, and on the other side, which has one level less. */
+        /* The value at the end of the levels is put beside it, and on the other side, which has one level
+         * less. */
         float peak = *d * (float)-half;
         for (int t = 0; t < 12; t++) {
             float end = (float)half + 0.6f - 0.2f * (float)t;

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* weights: [n], more than 0: what the squared error of each value counts; NULL: all the same. F16, BF16 and Q8_0 make
- * no use of them. */
+/* weights: [n], more than 0: what the squared error of each value counts; NULL: all the same. F16, BF16
+ * and Q8_0 make no use of them. */
 typedef void encode_function(const float *x, const float *weights, size_t n, uint8_t *blocks);
 
 /* encode-plain.c: the same bits as every other program, if there are no weights. */
@@ -40,8 +40,9 @@ void quantize_decode(uint32_t type, const uint8_t *from, size_t n, float *x);
 /* Whether all scales of the blocks written are finite. They are not if a value was too large. */
 bool quantize_encoded_is_finite(uint32_t type, const uint8_t *blocks, size_t n);
 
-/* encode-weighted.c: the levels 0 … most of a block of 32 values near d q + m, with the least weighted error that a
- * search finds. d, m: the first to try; set to float16 numbers. `half`: m = -half d; 0: m is free. */
+/* encode-weighted.c: the levels 0 … most of a block of 32 values near d q + m, with the least weighted
+ * error that a search finds. d, m: the first to try; set to float16 numbers. `half`: m = -half d; 0: m is
+ * free. */
 void encode_weighted(const float *x, const float *weights, int most, int half, float *d, float *m,
                      uint8_t *q);
 

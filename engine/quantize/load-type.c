@@ -1,8 +1,9 @@
-/* load-type.c: engine_model_open_with of engine.h: a model whose matrices become another type while they are loaded.
+/* load-type.c: engine_model_open_with of engine.h: a model whose matrices become another type while they are
+ * loaded.
  *
- * Each such tensor gets a maker that reads the stored values, piece by piece, and encodes them. Plans see the new
- * types and sizes. The types are those that engine_model_quantize chooses, and blocks depend on their values
- * alone, so the result is that of its file. */
+ * Each such tensor gets a maker that reads the stored values, piece by piece, and encodes them. Plans see
+ * the new types and sizes. The types are those that engine_model_quantize chooses, and blocks depend on
+ * their values alone, so the result is that of its file. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

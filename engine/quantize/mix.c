@@ -196,7 +196,7 @@ static enum part part_of(const char *name)
 /* The input of the rules. */
 struct circumstances {
     ptrdiff_t mix;
-    uint32_t type;             /* the mix's */
+    uint32_t type;                  /* the mix's */
     bool as_falcon, is_large, tied; /* tied: the embedding is also the output matrix */
     int64_t n_layers, n_experts, heads_per_kv;
     int64_t n_v, v, down; /* tensors of attention values, in total and so far; ffn_down so far */

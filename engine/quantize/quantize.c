@@ -1,9 +1,9 @@
 /* quantize.c: engine_model_quantize of engine.h: a model with its matrices in other types, as a GGUF file.
  *
- * An importance matrix may weigh errors. With inputs of mean zero that don't depend on each other, the expected squared
- * error of a row's product is the sum of the squared errors of its weights, each times the mean square of its input: that
- * is what the weights are. Only their ratios within a block matter. They are limited to 10^4, so that sums in float32 keep
- * the smaller ones. */
+ * An importance matrix may weigh errors. With inputs of mean zero that don't depend on each other, the
+ * expected squared error of a row's product is the sum of the squared errors of its weights, each times
+ * the mean square of its input: that is what the weights are. Only their ratios within a block matter.
+ * They are limited to 10^4, so that sums in float32 keep the smaller ones. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +97,9 @@ static int find_weights(const struct selection *selection, const char *path, con
     return ENGINE_OK;
 }
 
-/* Reads a file (see imatrix.h) for the matrices whose new types use weights. The log names it if some of them are
- * missing. ENGINE_ERROR_DATA: the file is none, or of another model. importance_free is to be called in any case. */
+/* Reads a file (see imatrix.h) for the matrices whose new types use weights. The log names it if some of
+ * them are missing. ENGINE_ERROR_DATA: the file is none, or of another model. importance_free is to be
+ * called in any case. */
 static int importance_read(const struct selection *selection, const char *path, struct importance *importance)
 {
     struct imatrix *imatrix;
@@ -234,8 +235,8 @@ static uint64_t bytes_in_part(const struct gguf_tensor *tensor, uint64_t alignme
     return 24 + strlen(tensor->name) + 8 * (uint64_t)tensor->n_dims + tensor->size + alignment;
 }
 
-/* Divides the tensors, in their order, so that parts have at most split_size bytes. A tensor that is larger has a
- * part of its own. */
+/* Divides the tensors, in their order, so that parts have at most split_size bytes. A tensor that is
+ * larger has a part of its own. */
 static int divide(struct job *job)
 {
     uint8_t *header;
@@ -287,8 +288,8 @@ static int hash_rows(const struct job *job, uint64_t *hash)
     return ENGINE_OK;
 }
 
-/* A hash (FNV-1a) that other models' parts don't have: of the metadata, the list of all tensors and the beginning of
- * each, of 63 bits. */
+/* A hash (FNV-1a) that other models' parts don't have: of the metadata, the list of all tensors and the
+ * beginning of each, of 63 bits. */
 static int identify(struct job *job, uint64_t *id)
 {
     uint8_t *header;

@@ -1,5 +1,5 @@
-/* values.h: values of tensors in another type: a run of them, and whole tensors on all threads, whose bytes are passed on in
- * the order of the new file. */
+/* values.h: values of tensors in another type: a run of them, and whole tensors on all threads, whose
+ * bytes are passed on in the order of the new file. */
 #ifndef ENGINE_QUANTIZE_VALUES_H
 #define ENGINE_QUANTIZE_VALUES_H
 
@@ -12,10 +12,10 @@ struct engine;
 
 enum values_result { VALUES_OK, VALUES_WRONG, VALUES_NO_MEMORY };
 
-/* Converts values at … at + n - 1 of a tensor, counted through its rows and matrices, to `type`; `at` and n
- * are multiples of both types' block lengths. weights: [matrices, columns], see encode.h, or NULL. x: [n], scratch.
- * The result doesn't depend on how a tensor is cut. VALUES_WRONG: a value is not finite, or too large for the
- * type. */
+/* Converts values at … at + n - 1 of a tensor, counted through its rows and matrices, to `type`; `at` and
+ * n are multiples of both types' block lengths. weights: [matrices, columns], see encode.h, or NULL. x:
+ * [n], scratch. The result doesn't depend on how a tensor is cut. VALUES_WRONG: a value is not finite, or
+ * too large for the type. */
 enum values_result values_convert(const struct model_tensor *tensor, uint32_t type, const float *weights,
                                   uint64_t at, size_t n, float *x, uint8_t *bytes);
 

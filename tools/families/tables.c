@@ -1,9 +1,10 @@
 /* tables.c: the tables of model families in docs/, printed from their descriptors (engine/arch/arch.h).
  *
- *   family-tables [--check] FILE…
+ * family-tables [--check] FILE…
  *
- * Replaces what stands in each file between a line <!-- families: TABLE --> and the next <!-- families: end -->, with
- * TABLE one of decoders, encoders, both, types and missing. --check writes nothing: status 1 if a file would change. */
+ * Replaces what stands in each file between a line <!-- families: TABLE --> and the next <!-- families:
+ * end -->, with TABLE one of decoders, encoders, both, types and missing. --check writes nothing: status 1
+ * if a file would change. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 #define BEGIN "<!-- families: "
 #define END   BEGIN "end -->\n"
 
-/* ---- Tables --------------------------------------------------------------------------------------------- */
+/* ---- Tables
+ * --------------------------------------------------------------------------------------------- */
 
 static void print_families(FILE *out, enum arch_kind kind)
 {
@@ -69,8 +71,8 @@ static void print_missing(FILE *out)
     fprintf(out, "| family | missing fact | taken from | if unknown |\n| --- | --- | --- | --- |\n");
     for (size_t i = 0; (architecture = arch_at(i)); i++)
         for (const struct arch_missing *row = architecture->missing; row && row->fact; row++)
-            fprintf(out, "| `%s` | %s | %s | %s%s|\n", architecture->name, row->fact, row->taken, row->unknown,
-                    row->unknown[0] ? " " : "");
+            fprintf(out, "| `%s` | %s | %s | %s%s|\n", architecture->name, row->fact, row->taken,
+                    row->unknown, row->unknown[0] ? " " : "");
 }
 
 /* False: there is no such table. */
@@ -90,7 +92,8 @@ static bool print_table(FILE *out, const char *name)
     return is_types || is_missing;
 }
 
-/* ---- Files ---------------------------------------------------------------------------------------------- */
+/* ---- Files
+ * ---------------------------------------------------------------------------------------------- */
 
 /* A whole file in new memory; NULL with a message. */
 static char *read_file(const char *path)

@@ -281,7 +281,8 @@ static void put_heads(struct hf_config *config)
     hf_put_count(config, "attention.value_length", config->head_dim);
 }
 
-/* ---- Biases and norms that keys switch off --------------------------------------------------------------- */
+/* ---- Biases and norms that keys switch off
+ * --------------------------------------------------------------- */
 
 /* Whether a list "a|b" has a name [length]. */
 static bool has_name(const char *list, const char *name, size_t length)
@@ -310,7 +311,8 @@ const char *hf_option_is_off(struct hf_config *config, const char *tensor)
     return NULL;
 }
 
-/* ---- What differs between layers ------------------------------------------------------------------------ */
+/* ---- What differs between layers
+ * ------------------------------------------------------------------------ */
 
 /* Reads layer_types: whether each layer has the window. False: there is no such list. */
 static bool read_types(struct hf_config *config, bool slides[HF_MAX_LAYERS])
@@ -439,8 +441,8 @@ static void fill_type(const struct hf_family *family, struct hf_type *type)
     if (type->rotary <= 0) type->rotary = 1;
 }
 
-/* Finds the family of a model_type; of several, the one whose condition config->json meets. False: there is none, or
- * *refusal says what such models are. */
+/* Finds the family of a model_type; of several, the one whose condition config->json meets. False: there
+ * is none, or *refusal says what such models are. */
 static bool find_type(struct hf_config *config, const char *name, const char **refusal)
 {
     const struct architecture *architecture, *found = NULL;

@@ -1,6 +1,7 @@
-/* config.h: a model's config.json becomes metadata under GGUF's names, so that nothing after it knows where a model comes
- * from. Families say in their descriptors (arch/arch.h) which keys their model types read and with which defaults, and in
- * functions of their own what rows can't say; config.c reads what most types have, rope.c the rotary positions. */
+/* config.h: a model's config.json becomes metadata under GGUF's names, so that nothing after it knows
+ * where a model comes from. Families say in their descriptors (arch/arch.h) which keys their model types
+ * read and with which defaults, and in functions of their own what rows can't say; config.c reads what
+ * most types have, rope.c the rotary positions. */
 #ifndef ENGINE_MODEL_HF_CONFIG_H
 #define ENGINE_MODEL_HF_CONFIG_H
 
@@ -15,7 +16,7 @@
 
 struct hf_factor;
 
-/* How matrices are quantised, see quantised.h. */
+/* How matrices are quantised, see quantised.c. */
 enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ };
 
 struct hf_config {
@@ -63,7 +64,8 @@ struct hf_factor {
 int hf_config_read(const char *path, struct metadata *metadata, struct hf_config *config);
 void hf_config_free(struct hf_config *config);
 
-/* ---- For families, and the files of config.json --------------------------------------------------------- */
+/* ---- For families, and the files of config.json
+ * --------------------------------------------------------- */
 
 /* The key that leaves out a stored tensor ("blk.3.attn_q.bias"), or NULL. */
 const char *hf_option_is_off(struct hf_config *config, const char *tensor);
@@ -75,8 +77,8 @@ void hf_refuse(struct hf_config *config, bool refused, const char *what);
 /* Refuses a hidden_act but SiLU, which convolutions and gates have. */
 void hf_refuse_activation(struct hf_config *config);
 
-/* A member of an object, NULL if it is missing or null. Names may be alternatives: "n_layer|num_layers"; no names are no
- * member. */
+/* A member of an object, NULL if it is missing or null. Names may be alternatives: "n_layer|num_layers";
+ * no names are no member. */
 const json_t *hf_get(const json_t *object, const char *names);
 /* Its value as a number, a count up to INT32_MAX, or a flag; the fallback if there is none. Other kinds of
  * values are errors. */
@@ -99,14 +101,15 @@ void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32
 
 /* rope.c: rope.* keys, and factors. */
 void hf_read_rope(struct hf_config *config);
-/* sentence.c: whether there is a classification head, of the heads that models have the only one that is used; its
- * labels, and how its scores are computed. */
+/* sentence.c: whether there is a classification head, of the heads that models have the only one that is
+ * used; its labels, and how its scores are computed. */
 void hf_read_classifier(struct hf_config *config);
 
-/* Finds has_rope: all but every no_rope_layer_interval-th layer (its default: period), or as no_rope_layers says. */
+/* Finds has_rope: all but every no_rope_layer_interval-th layer (its default: period), or as
+ * no_rope_layers says. */
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period);
-/* Which layers have states: those of this kind in layer_types, or without such a list all but every period-th. The
- * others are `attention`. */
+/* Which layers have states: those of this kind in layer_types, or without such a list all but every
+ * period-th. The others are `attention`. */
 void hf_read_recurrent_layers(struct hf_config *config, const char *kind, const char *attention,
                               uint32_t period);
 /* mlp_only_layers: the first ones, which have no experts. */

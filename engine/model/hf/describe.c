@@ -1,5 +1,5 @@
-/* describe.c: what is said of a directory: the metadata general.*, which describe a model for people, by the rules of
- * gguf-py's metadata.py and utility.py; and of folders that are no model, or not all of one. */
+/* describe.c: what is said of a directory: the metadata general.*, which describe a model for people, by
+ * the rules of gguf-py's metadata.py and utility.py; and of folders that are no model, or not all of one. */
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>

@@ -115,7 +115,8 @@ static int read_index(const char *path, json_t **index, json_t *numbers)
     return status ? status : number_files(path, map, numbers);
 }
 
-/* *names as in hf_list_shards; *index: NULL if there is none. The caller releases both, also after a failure. */
+/* *names as in hf_list_shards; *index: NULL if there is none. The caller releases both, also after a
+ * failure. */
 static int list_shards(const char *folder, json_t **names, json_t **index)
 {
     *index = NULL;

@@ -1,5 +1,6 @@
-/* forms.c: how stored matrices become GGUF's: cut, put together, transposed, and their rows in another order. The pieces of
- * a tensor are listed first; `assemble` makes the tensor whose rows are copied from them when it is loaded. */
+/* forms.c: how stored matrices become GGUF's: cut, put together, transposed, and their rows in another
+ * order. The pieces of a tensor are listed first; hf_assemble makes the tensor whose rows are copied from
+ * them when it is loaded. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -229,7 +230,8 @@ static int add_latent(const struct hf_form_input *of, const struct hf_entry *ent
     return ENGINE_OK;
 }
 
-/* Experts in one stored matrix: some rows each, or with `by_columns` some columns (of what is stored transposed). */
+/* Experts in one stored matrix: some rows each, or with `by_columns` some columns (of what is stored
+ * transposed). */
 static int add_experts(const struct hf_form_input *of, const struct hf_entry *entry,
                        const struct hf_matrices *m, bool by_columns, struct hf_output *output)
 {

@@ -1,6 +1,6 @@
-/* internal.h: what the files of this folder share that read the weights of a directory. Rows of a tensor may lie elsewhere,
- * or in another order, than GGUF has them: split, permuted, transposed, put together from several. They are made from the
- * mapped files when they are loaded. */
+/* internal.h: what the files of this folder share that read the weights of a directory. Rows of a tensor
+ * may lie elsewhere, or in another order, than GGUF has them: split, permuted, transposed, put together
+ * from several. They are made from the mapped files when they are loaded. */
 #ifndef ENGINE_MODEL_HF_INTERNAL_H
 #define ENGINE_MODEL_HF_INTERNAL_H
 
@@ -16,7 +16,8 @@ struct hf_source {
     const uint8_t *data;
     uint64_t size;
     uint32_t type; /* of the values that are read, enum engine_type */
-    /* Writes values at … at + n - 1 of a row in that type, whole blocks; NULL: they are stored as they are. */
+    /* Writes values at … at + n - 1 of a row in that type, whole blocks; NULL: they are stored as they
+     * are. */
     void (*decode)(const struct hf_source *source, uint64_t at, uint64_t n, uint8_t *values);
 };
 
@@ -87,8 +88,8 @@ int hf_add_pieces(const struct hf_form_input *of, const struct hf_entry *entry, 
 /* Reads quantization_config. */
 void hf_read_quantisation(struct hf_config *config);
 
-/* The suffix of a stored tensor's name if it has the codes of a quantised matrix (".qweight", "_blocks"), "" if it
- * is a matrix by its type (FP8), NULL if it is none of those. */
+/* The suffix of a stored tensor's name if it has the codes of a quantised matrix (".qweight", "_blocks"),
+ * "" if it is a matrix by its type (FP8), NULL if it is none of those. */
 const char *hf_quantised_suffix(const struct hf_config *config, const struct safetensors_tensor *stored);
 /* Whether it belongs to a quantised matrix, with scales and the like. */
 bool hf_is_companion(const struct hf_config *config, const char *name);
@@ -107,26 +108,29 @@ int hf_list_tensors(struct model *model, struct hf_config *config);
 
 /* ---- What sentence-transformers adds, see sentence.c --------------------------------------------------- */
 
-/* Adds GGUF's key pooling_type (1 mean, 2 first token, 3 last token) to the metadata if the folder has a modules.json,
- * and for each Dense engine.dense_N.activation, from dense_2 on; counts these in the configuration.
- * Refuses steps that the engine does not have. Records an error in the configuration, and returns it. */
+/* Adds GGUF's key pooling_type (1 mean, 2 first token, 3 last token) to the metadata if the folder has a
+ * modules.json, and for each Dense engine.dense_N.activation, from dense_2 on; counts these in the
+ * configuration. Refuses steps that the engine does not have. Records an error in the configuration, and
+ * returns it. */
 int hf_read_pooling(struct hf_config *config, const char *folder);
 
-/* Adds the files with the weights of the steps of the type Dense, FOLDER/model.safetensors, to names of files, with the
- * next numbers (see hf_list_shards). */
+/* Adds the files with the weights of the steps of the type Dense, FOLDER/model.safetensors, to names of
+ * files, with the next numbers (see hf_list_shards). */
 int hf_list_dense(const char *folder, json_t *names);
 
-/* Adds engine.text_length (max_seq_length of sentence_bert_config.json), and of config_sentence_transformers.json
- * engine.prompts.names, engine.prompts.texts and engine.prompts.default to the metadata. Records an error in the configuration, and returns it. */
+/* Adds engine.text_length (max_seq_length of sentence_bert_config.json), and of
+ * config_sentence_transformers.json engine.prompts.names, engine.prompts.texts and engine.prompts.default
+ * to the metadata. Records an error in the configuration, and returns it. */
 int hf_read_sentence(struct hf_config *config, const char *folder);
 
 /* Whether sentence_bert_config.json asks for lower case (do_lower_case). */
 int hf_lowers_case(const char *folder, bool *lowers);
 
-/* Gives a model that is a Qwen3-Reranker by its name (general.name) or by the title of the folder's README.md the tensor
- * cls.output.weight, labels, and the published prompt as tokenizer.chat_template.rerank. Call it after the tensors, the
- * name and the tokenizer have been read; there must be room for a tensor. ENGINE_ERROR_DATA: a token is missing;
- * ENGINE_ERROR_UNSUPPORTED: modules.json scores by logits, but it is another model. */
+/* Gives a model that is a Qwen3-Reranker by its name (general.name) or by the title of the folder's
+ * README.md the tensor cls.output.weight, labels, and the published prompt as
+ * tokenizer.chat_template.rerank. Call it after the tensors, the name and the tokenizer have been read;
+ * there must be room for a tensor. ENGINE_ERROR_DATA: a token is missing; ENGINE_ERROR_UNSUPPORTED:
+ * modules.json scores by logits, but it is another model. */
 int hf_add_reranker(struct model *model, struct hf_config *config, const char *folder);
 
 /* ---- The directory, see describe.c --------------------------------------------------------------------- */

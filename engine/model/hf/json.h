@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* Reads a file whose value is an object, of at most `limit` bytes, without duplicate keys. The caller releases
- * *json. ENGINE_ERROR_DATA or ENGINE_ERROR with a message that names the file. */
+/* Reads a file whose value is an object, of at most `limit` bytes, without duplicate keys. The caller
+ * releases *json. ENGINE_ERROR_DATA or ENGINE_ERROR with a message that names the file. */
 int hf_json_read(const char *path, uint64_t limit, json_t **json);
 /* The same for a file whose value is an array. */
 int hf_json_read_array(const char *path, uint64_t limit, json_t **json);

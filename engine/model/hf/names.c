@@ -88,7 +88,8 @@ const char *hf_module_find(const struct hf_module *modules, const char *name, ui
     return NULL;
 }
 
-/* Finds "layers.N." (or "layer.N.", "h.N.", "blocks.N.") in a module's name. Returns what follows, or NULL. */
+/* Finds "layers.N." (or "layer.N.", "h.N.", "blocks.N.") in a module's name. Returns what follows, or
+ * NULL. */
 static const char *after_layer(const char *module, uint32_t *layer)
 {
     static const char *const words[] = {"layers.", "layer.", "h.", "blocks."};

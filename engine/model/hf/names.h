@@ -8,8 +8,8 @@
 
 #include "arch/arch.h"
 
-/* The order of a matrix's rows in GGUF files. The pairs of values that rope rotates are halves of a head apart
- * in Hugging Face's models, and adjacent in the GGUF files of some families. */
+/* The order of a matrix's rows in GGUF files. The pairs of values that rope rotates are halves of a head
+ * apart in Hugging Face's models, and adjacent in the GGUF files of some families. */
 enum hf_rows {
     HF_ROWS_SAME,
     HF_ROWS_QUERIES, /* heads of queries, their pairs made adjacent */
@@ -31,7 +31,8 @@ struct hf_name {
 /* The name of a module's weight in GGUF files of a family. False: unknown. */
 bool hf_name(const struct hf_family *family, const char *module, struct hf_name *name);
 
-/* For a family's own `name`: the tensor of the first module that matches, and the number at its #; NULL: none does. */
+/* For a family's own `name`: the tensor of the first module that matches, and the number at its #; NULL:
+ * none does. */
 const char *hf_module_find(const struct hf_module *modules, const char *name, uint32_t *number);
 
 /* The form of a family's tensor; never NULL. */

@@ -103,7 +103,8 @@ static bool has_powers_of_two(const struct safetensors_tensor *scales)
 
 /* ---- MXFP4 --------------------------------------------------------------------------------------------- */
 
-/* GGUF's blocks: the scale, then bytes with value i and value i + 16. Stored are bytes with values 2 i and 2 i + 1. */
+/* GGUF's blocks: the scale, then bytes with value i and value i + 16. Stored are bytes with values 2 i and
+ * 2 i + 1. */
 static void decode_mxfp4(const struct hf_source *source, uint64_t at, uint64_t n, uint8_t *values)
 {
     const struct quantised *q = (const struct quantised *)source;
@@ -203,7 +204,8 @@ static int refuse(const struct model *model, const struct safetensors_tensor *st
                        model->path, stored->name, what);
 }
 
-/* Whether the scales are [rows] or [rows, 1]. Their number does not say so: a matrix may have as many blocks as rows. */
+/* Whether the scales are [rows] or [rows, 1]. Their number does not say so: a matrix may have as many
+ * blocks as rows. */
 static bool has_row_scales(const struct quantised *q, const struct safetensors_tensor *stored)
 {
     const struct safetensors_tensor *scales = q->scales;

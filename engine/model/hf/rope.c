@@ -31,8 +31,8 @@ static void tell_of_replaced(const struct hf_config *config, const json_t *scali
             config->path, config->type.theta, json_number_value(replaced));
 }
 
-/* Parameters of the layers of this kind, to which rope_scaling is added if `adds`: a legacy `type` beside a rope_type
- * means nothing. A new reference. */
+/* Parameters of the layers of this kind, to which rope_scaling is added if `adds`: a legacy `type` beside
+ * a rope_type means nothing. A new reference. */
 static json_t *find_kind(struct hf_config *config, const char *kind, bool adds)
 {
     const json_t *own = object_at(config, object_at(config, config->json, "rope_parameters"), kind);
@@ -44,8 +44,8 @@ static json_t *find_kind(struct hf_config *config, const char *kind, bool adds)
     return found;
 }
 
-/* Parameters for all layers, or for those that attend to everything where models with windows have others for the rest.
- * A new reference; NULL: none. */
+/* Parameters for all layers, or for those that attend to everything where models with windows have others
+ * for the rest. A new reference; NULL: none. */
 static json_t *find_parameters(struct hf_config *config)
 {
     if (config->type.keys.local_theta) return find_kind(config, "full_attention", true);
@@ -157,8 +157,8 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
         return;
     }
     if (strcmp(type, "dynamic") == 0) {
-        /* Hunyuan's is in the base, see stretch. Others have another base for each length beyond the context's,
-         * where all keys would have to be rotated anew: such contexts are refused. */
+        /* Hunyuan's is in the base, see stretch. Others have another base for each length beyond the
+         * context's, where all keys would have to be rotated anew: such contexts are refused. */
         if (hf_number(config, scaling, "alpha", 0) <= 0) hf_put_flag(config, "rope.scaling.dynamic", true);
         return;
     }

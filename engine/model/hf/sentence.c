@@ -1,6 +1,7 @@
-/* sentence.c: what a directory says of embeddings and scores of texts: the steps of sentence-transformers (modules.json), how
- * long texts may be and what is put before them, classification heads (…ForSequenceClassification), and Qwen3-Reranker. What
- * GGUF has no key for gets names of the engine's; engine/embedding/head.h says what they mean. */
+/* sentence.c: what a directory says of embeddings and scores of texts: the steps of sentence-transformers
+ * (modules.json), how long texts may be and what is put before them, classification heads
+ * (…ForSequenceClassification), and Qwen3-Reranker. What GGUF has no key for gets names of the engine's;
+ * engine/embedding/head.h says what they mean. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 
 #define MAX_FILE ((uint64_t)1 << 20) /* bytes */
 
-/* Names of pooling_mode, and of the flags that older files have instead. `type`: GGUF's number; 0: not supported. */
+/* Names of pooling_mode, and of the flags that older files have instead. `type`: GGUF's number; 0: not
+ * supported. */
 static const struct mode {
     const char *name, *flag;
     uint32_t type;
@@ -82,7 +84,8 @@ static void read_pooling(struct hf_config *config, const char *folder, const cha
     json_decref(json);
 }
 
-/* ---- Dense ---------------------------------------------------------------------------------------------- */
+/* ---- Dense
+ * ---------------------------------------------------------------------------------------------- */
 
 /* The last word of a type such as "sentence_transformers.models.Pooling". */
 static const char *last_word(const char *type)
@@ -141,7 +144,8 @@ static void read_dense(struct hf_config *config, const char *folder, const char 
     json_decref(json);
 }
 
-/* ---- The steps ------------------------------------------------------------------------------------------ */
+/* ---- The steps
+ * ------------------------------------------------------------------------------------------ */
 
 static const char *type_of(const json_t *module)
 {
@@ -356,7 +360,8 @@ int hf_read_sentence(struct hf_config *config, const char *folder)
 
 #define MOST_LABELS 100000
 
-/* id2label, {"0": "NEGATIVE", "1": "POSITIVE"}. The names that transformers makes up, LABEL_0 and so on, are none. */
+/* id2label, {"0": "NEGATIVE", "1": "POSITIVE"}. The names that transformers makes up, LABEL_0 and so on,
+ * are none. */
 static void put_labels(struct hf_config *config)
 {
     const json_t *names = hf_get(config->root, "id2label");
@@ -512,8 +517,8 @@ static int add_head(struct model *model)
 int hf_add_reranker(struct model *model, struct hf_config *config, const char *folder)
 {
     static const struct engine_string labels[] = {{"yes", 3}, {"no", 2}};
-    bool is_one = config->type.may_rerank && !config->is_classifier &&
-                  (is_named(model) || readme_says_so(folder));
+    bool is_one =
+        config->type.may_rerank && !config->is_classifier && (is_named(model) || readme_says_so(folder));
     if (!is_one && config->has_logit_score)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
                            "%s/modules.json: the step 'LogitScore' is supported only for Qwen3-Reranker",

@@ -1,5 +1,5 @@
-/* sentencepiece.c: tokenizer.model, SentencePiece's ModelProto: a protocol buffer of pieces with scores, and of
- * what is done to a text before (github.com/google/sentencepiece, sentencepiece_model.proto). */
+/* sentencepiece.c: tokenizer.model, SentencePiece's ModelProto: a protocol buffer of pieces with scores,
+ * and of what is done to a text before (github.com/google/sentencepiece, sentencepiece_model.proto). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* tensors.c: the tensors of a directory under GGUF's names, in GGUF's order and shape. Each stored tensor is entered under
- * the name of the tensor that it becomes or belongs to; those of one name (a layer's experts) then become one tensor, or two
- * (gate and up). */
+/* tensors.c: the tensors of a directory under GGUF's names, in GGUF's order and shape. Each stored tensor
+ * is entered under the name of the tensor that it becomes or belongs to; those of one name (a layer's
+ * experts) then become one tensor, or two (gate and up). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -143,8 +143,8 @@ static bool are_equal(const struct hf_entry *a, const struct hf_entry *b)
            memcmp(left->data, right->data, (size_t)left->size) == 0;
 }
 
-/* The output matrix and the embedding of models that have one for both. As in transformers 5, either may be stored; if
- * both are and differ, they are two. */
+/* The output matrix and the embedding of models that have one for both. As in transformers 5, either may
+ * be stored; if both are and differ, they are two. */
 static void tie(struct reader *reader)
 {
     struct hf_entry *head = find_entry(reader, "output.weight"),
@@ -255,7 +255,8 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
     return ENGINE_OK;
 }
 
-/* "blk.3.ffn_up_exps.weight" from "blk.3.ffn_gate_up_exps.weight" and "ffn_up_exps"; owned by the metadata. */
+/* "blk.3.ffn_up_exps.weight" from "blk.3.ffn_gate_up_exps.weight" and "ffn_up_exps"; owned by the
+ * metadata. */
 static char *output_name(const struct reader *reader, const struct hf_entry *entry, const char *output)
 {
     char name[128];
@@ -379,7 +380,8 @@ static int make_tensors(struct reader *reader, const struct hf_entry *entries, s
     return status;
 }
 
-/* ---- Whether config.json and the weights go together ---------------------------------------------------- */
+/* ---- Whether config.json and the weights go together
+ * ---------------------------------------------------- */
 
 static const struct model_tensor *find_listed(const struct model *model, const char *name)
 {
@@ -436,10 +438,8 @@ static void add_factors(struct reader *reader, const char *name, const float *va
 
 int hf_list_tensors(struct model *model, struct hf_config *config)
 {
-    struct reader reader = {.model = model,
-                            .config = config,
-                            .family = &config->architecture->hf,
-                            .of = {model->path, config}};
+    struct reader reader = {
+        .model = model, .config = config, .family = &config->architecture->hf, .of = {model->path, config}};
     size_t n = 0;
     for (size_t i = 0; i < model->n_shards; i++) n += safetensors_count(model->shards[i]);
     reader.entries = calloc(n + 2, sizeof *reader.entries); /* `enter` writes one further, `tie` adds one */

@@ -100,7 +100,8 @@ int hf_tokenizer_add_ends(struct hf_tokenizer *work, uint64_t n_tokens)
     return add_ends(work, -1);
 }
 
-/* Whether two special tokens part a pair's texts, as far as a post-processor says: 0 or 1; -1: it does not. */
+/* Whether two special tokens part a pair's texts, as far as a post-processor says: 0 or 1; -1: it does
+ * not. */
 static int parts_twice(const json_t *processor)
 {
     size_t i, n = 0;

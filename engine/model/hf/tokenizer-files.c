@@ -30,7 +30,8 @@ static bool is_class(const struct hf_tokenizer *work, const char *name)
 
 /* ---- Added tokens ---- */
 
-/* The contents of added tokens, as the keys of an object: there may be thousands. To be released; NULL: out of memory. */
+/* The contents of added tokens, as the keys of an object: there may be thousands. To be released; NULL:
+ * out of memory. */
 static json_t *contents_of(const json_t *list)
 {
     size_t i;

@@ -113,17 +113,18 @@ int hf_tokenizer_json(const char *directory, const char *name, json_t **json);
 int hf_tokenizer_text(const struct hf_tokenizer *tokenizer, const char *name, uint64_t limit,
                       const char **text, size_t *length);
 
-/* The same of a tokenizer.json, whose merges and vocabulary may be taken out: they are then empty in *json. The caller
- * frees them. */
+/* The same of a tokenizer.json, whose merges and vocabulary may be taken out: they are then empty in
+ * *json. The caller frees them. */
 int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_taken *taken, json_t **json);
 
 void hf_tokenizer_taken_free(struct hf_taken *taken);
 
-/* tokenizer-merges.c: the text without its merges, of *rest bytes, which the caller frees, or NULL: they stay there. */
+/* tokenizer-scan.c: the text without its merges, of *rest bytes, which the caller frees, or NULL: they
+ * stay there. */
 char *hf_merges_take(const char *text, size_t size, size_t *rest, struct hf_merges *merges);
 void hf_merges_free(struct hf_merges *merges);
 
-/* tokenizer-words.c: the same of the vocabulary, if it is an object of texts and whole numbers. */
+/* The same of the vocabulary, if it is an object of texts and whole numbers. */
 char *hf_words_take(const char *text, size_t size, size_t *rest, struct hf_words *words);
 /* Lists those of an object, or of an array of pairs, while that lives; false if memory is out. */
 bool hf_words_list(json_t *vocabulary, struct hf_words *words);
@@ -131,8 +132,8 @@ bool hf_words_list(json_t *vocabulary, struct hf_words *words);
 int64_t hf_words_find(const struct hf_words *words, const char *text, size_t length);
 void hf_words_free(struct hf_words *words);
 
-/* tokenizer-files.c: opens tokenizer.json, or makes its like of the other files; *root is NULL if the vocabulary
- * is tokenizer.model's, or there is none. */
+/* tokenizer-files.c: opens tokenizer.json, or makes its like of the other files; *root is NULL if the
+ * vocabulary is tokenizer.model's, or there is none. */
 int hf_tokenizer_open(struct hf_tokenizer *tokenizer, json_t **root);
 
 /* tokenizer-json.c: fills the vocabulary and the description; `root` is changed. */
@@ -156,7 +157,8 @@ const char *hf_tokenizer_special(const struct hf_tokenizer *tokenizer, const cha
 /* The id of a spelling; -1: there is none. */
 int64_t hf_tokenizer_find(const struct hf_tokenizer *tokenizer, const char *text, size_t length);
 
-/* ---- Plain values in a JSON text, for those that Jansson would take long for: tokenizer-scan.c ----------- */
+/* ---- Plain values in a JSON text, for those that Jansson would take long for: tokenizer-scan.c
+ * ----------- */
 
 struct scan {
     const char *at, *end;
@@ -170,11 +172,12 @@ bool scan_take(struct scan *c, char wanted);
 /* From the beginning of an object to the value of a key that is spelled so. */
 bool scan_enter(struct scan *c, const char *key);
 
-/* A string, written to *to, which has room for as many bytes as the text. False if it is none, or has an escape of U+0000
- * or of half a pair. Nothing shows that it is UTF-8. */
+/* A string, written to *to, which has room for as many bytes as the text. False if it is none, or has an
+ * escape of U+0000 or of half a pair. Nothing shows that it is UTF-8. */
 bool scan_string(struct scan *c, char **to, struct engine_string *string);
 
-/* The text with what is between `first` and c->at replaced, of *rest bytes, which the caller frees; or NULL. */
+/* The text with what is between `first` and c->at replaced, of *rest bytes, which the caller frees; or
+ * NULL. */
 char *scan_without(const char *text, size_t first, const struct scan *c, const char *instead, size_t *rest);
 
 #endif

@@ -1,7 +1,7 @@
-/* tokenizer-scan.c: takes the merges and the words of the vocabulary out of the text of a tokenizer.json. They are most of its
- * values, and Jansson spends more time on them than on everything else. What isn't plainly a list of merges, or a vocabulary,
- * stays where it is, so that Jansson judges it: what is taken out is valid JSON in the place of a value, and the text without
- * it is as valid as before. */
+/* tokenizer-scan.c: takes the merges and the words of the vocabulary out of the text of a tokenizer.json.
+ * They are most of its values, and Jansson spends more time on them than on everything else. What isn't
+ * plainly a list of merges, or a vocabulary, stays where it is, so that Jansson judges it: what is taken
+ * out is valid JSON in the place of a value, and the text without it is as valid as before. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -75,8 +75,8 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The character of four hexadecimal digits, as UTF-8; neither zero nor a part of a pair. Takes at most the six bytes of
- * the escape. */
+/* The character of four hexadecimal digits, as UTF-8; neither zero nor a part of a pair. Takes at most the
+ * six bytes of the escape. */
 static bool read_escape(struct scan *c, char **to)
 {
     unsigned code = 0;

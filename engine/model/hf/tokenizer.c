@@ -35,8 +35,8 @@ char *hf_tokenizer_path(const char *directory, const char *name)
     return path;
 }
 
-/* Maps a file if it is there (*found): *size is 0 and *data NULL if not, or if it is empty. A link that leads nowhere is an
- * error: a download that isn't complete. */
+/* Maps a file if it is there (*found): *size is 0 and *data NULL if not, or if it is empty. A link that
+ * leads nowhere is an error: a download that isn't complete. */
 static int map_file(const char *path, uint64_t limit, const uint8_t **data, uint64_t *size, bool *found)
 {
     struct stat status;
@@ -243,8 +243,8 @@ static int add_scores(const struct hf_tokenizer *work)
                      work->scores);
 }
 
-/* The tokens as GGUF has them. For BERT's, "##" at the beginning of those within a word gives way to a mark at the
- * beginning of the others; what tokenizer.json has is kept for the plugin. */
+/* The tokens as GGUF has them. For BERT's, "##" at the beginning of those within a word gives way to a
+ * mark at the beginning of the others; what tokenizer.json has is kept for the plugin. */
 static int add_tokens(const struct hf_tokenizer *work)
 {
     static const char mark[] = "\xE2\x96\x81";
