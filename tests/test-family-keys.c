@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "gguf-writer.h"
+#include "model/model.h"
 
 #define MAX_LIES 4
 
