@@ -27,10 +27,9 @@ static bool completions_read_logprobs(struct params *params, const char *name, j
 
 bool completions_read_limit(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char message[256];
     params->no_tokens = json_is_integer(value) && json_integer_value(value) == 0;
     if (params->no_tokens) return true;
-    return text_option_read(&params->options, "max_tokens", value, message) == TEXT_OPTION_READ ||
+    return params_set_option(params, "max_tokens", value) ||
            api_error_in(error, name, "\"%s\" should be a whole number, or -1 for no limit", name);
 }
 

@@ -368,8 +368,7 @@ static bool responses_tools(struct params *params, const json_t *tools, const js
 static bool responses_read_max(struct params *params, const char *name, json_t *value,
                                struct api_error *error)
 {
-    char message[256];
-    return text_option_read(&params->options, "max_tokens", value, message) == TEXT_OPTION_READ ||
+    return params_set_option(params, "max_tokens", value) ||
            api_error_in(error, name, "\"%s\" should be a whole number, at least 1", name);
 }
 

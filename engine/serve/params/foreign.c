@@ -21,8 +21,7 @@ void foreign_make_whole(json_t *body)
 /* vLLM, SGLang, and the servers of many others. */
 static bool read_repetition(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char message[256];
-    return text_option_read(&params->options, "repeat_penalty", value, message) == TEXT_OPTION_READ ||
+    return params_set_option(params, "repeat_penalty", value) ||
            api_error_in(error, name, "\"%s\" should be a number", name);
 }
 

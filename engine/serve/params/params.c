@@ -112,14 +112,31 @@ static json_t *known_part(const json_t *object, const char *where, const char *c
     return NULL;
 }
 
+bool params_set_option(struct params *params, const char *option, json_t *value)
+{
+    char ignored[256];
+    return text_option_read(&params->options, option, value, ignored) == TEXT_OPTION_READ;
+}
+
+/* Reads it, and blames the field that it came in. */
+static bool read_option(struct params *params, const char *option, const char *field, json_t *value,
+                        struct api_error *error)
+{
+    char message[256];
+    bool constrained = params->options.constrained;
+    if (text_option_read(&params->options, option, value, message) != TEXT_OPTION_READ)
+        api_error_in(error, field, "%s", message);
+    if (!constrained && params->options.constrained) params->constrained_by = field;
+    return !error->status;
+}
+
 bool params_read_format(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
     static const char *const outer[] = {"type",   "json_schema", "schema", "name",
                                         "strict", "description", NULL},
                              *const inner[] = {"name", "description", "schema", "strict", NULL};
-    char message[256], where[160];
+    char where[160];
     json_t *format = json_incref(value), *within = json_object_get(value, "json_schema");
-    bool constrained = params->options.constrained;
     /* Who isn't lenient says it below in his own words. */
     if (error->lenient && json_is_object(value)) {
         json_decref(format);
@@ -128,11 +145,8 @@ bool params_read_format(struct params *params, const char *name, json_t *value, 
         within = format && json_is_object(within) ? known_part(within, where, inner, error) : NULL;
         if (within && json_object_set_new(format, "json_schema", within) != 0) api_error_memory(error);
     }
-    if (!error->status &&
-        text_option_read(&params->options, "response_format", format, message) != TEXT_OPTION_READ)
-        api_error_in(error, name, "%s", message);
+    if (!error->status) read_option(params, "response_format", name, format, error);
     json_decref(format);
-    if (!constrained && params->options.constrained) params->constrained_by = name;
     return !error->status && strict_check_format(value, name, error);
 }
 
@@ -140,7 +154,6 @@ bool params_read_format(struct params *params, const char *name, json_t *value, 
 static bool params_read_samplers(struct params *params, json_t *value, struct api_error *error)
 {
     static const char *const foreign[] = {"infill", "adaptive_p", "tfs_z", NULL};
-    char message[256];
     size_t i;
     json_t *name, *rest = error->lenient && json_is_array(value) ? json_array() : json_incref(value);
     json_array_foreach(value, i, name)
@@ -153,26 +166,20 @@ static bool params_read_samplers(struct params *params, json_t *value, struct ap
             lenient_say(error->lenient, word, "the sampler \"%s\" of a request is not here, and left out",
                         word);
     }
-    if (text_option_read(&params->options, "samplers", rest, message) != TEXT_OPTION_READ)
-        api_error_in(error, "samplers", "%s", message);
+    bool good = read_option(params, "samplers", "samplers", rest, error);
     json_decref(rest);
-    return !error->status;
+    return good;
 }
 
 static bool read_text_field(struct params *params, const char *name, json_t *value, struct api_error *error)
 {
-    char message[256];
-    bool constrained = params->options.constrained;
     if (strcmp(name, "response_format") == 0) return params_read_format(params, name, value, error);
     if (strcmp(name, "samplers") == 0) return params_read_samplers(params, value, error);
     /* As llama.cpp's server and its clients have it. */
     if (error->lenient && strcmp(name, "grammar") == 0 && json_is_string(value) &&
         json_string_length(value) == 0)
         return true;
-    if (text_option_read(&params->options, name, value, message) != TEXT_OPTION_READ)
-        return api_error_in(error, name, "%s", message);
-    if (!constrained && params->options.constrained) params->constrained_by = name;
-    return true;
+    return read_option(params, name, name, value, error);
 }
 
 static bool params_read_field(struct params *params, const char *name, json_t *value,

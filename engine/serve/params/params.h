@@ -120,6 +120,9 @@ bool params_read_template_variables(struct params *params, const char *name, jso
 /* The template's variable gets a value, whose reference is taken. */
 bool params_set_variable(struct params *params, const char *name, json_t *value, struct api_error *error);
 
+/* Sets an option of the text, by its name in text-options.h. False: the value is none of its values, which
+ * the caller says in words of its own. */
+bool params_set_option(struct params *params, const char *option, json_t *value);
 /* "response_format", or what another API has for it. */
 bool params_read_format(struct params *params, const char *name, json_t *value, struct api_error *error);
 /* A field that can only be true or false. */
