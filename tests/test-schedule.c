@@ -19,7 +19,7 @@ static const uint32_t alignment[PLACE_MAX_DEVICES] = {64, 256, 16, 4096};
 
 struct paper {
     const struct schedule *schedule;
-    uint32_t (*expected)[OP_MAX_INPUTS]; /* [n_nodes] who made what each operand reads */
+    uint32_t (*expected)[OP_MAX_OPERANDS]; /* [n_nodes] who made what each operand reads */
     uint32_t logits;                     /* who made them */
     uint32_t *memory[N_DEVICES];         /* one number for 4 bytes */
 };
@@ -85,19 +85,21 @@ static void write_number(struct paper *paper, const struct storage *storage, uin
 static void run_node(struct paper *paper, size_t now)
 {
     struct node *node = &paper->schedule->graph->nodes[now];
-    const struct op_info *info = graph_op_info(node->op);
-    for (int i = 0; info->inputs[i].offset; i++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, info->inputs[i].offset);
-        const struct storage *storage = tensor ? storage_of(paper->schedule, tensor) : NULL;
+    const struct op_info *info = op_info(node->op);
+    for (int i = 0; info->operands[i].name; i++) {
+        const struct engine_tensor *tensor = op_given(&node->args, &info->operands[i]);
+        const struct storage *storage =
+            tensor && info->operands[i].role & OP_IN ? storage_of(paper->schedule, tensor) : NULL;
         if (!storage) continue;
         cr_assert_eq(storage->device, node->device, "%s reads from another device", info->name);
         for (uint64_t k = 0; k < storage->size / 4; k++)
             cr_assert_eq(paper->memory[storage->device][storage->offset / 4 + k], paper->expected[now][i],
                          "node %zu (%s), operand %d", now, info->name, i);
     }
-    for (int i = 0; info->outputs[i]; i++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, info->outputs[i]);
-        const struct storage *output = tensor ? storage_of(paper->schedule, tensor) : NULL;
+    for (int i = 0; info->operands[i].name; i++) {
+        const struct engine_tensor *tensor = op_given(&node->args, &info->operands[i]);
+        const struct storage *output =
+            tensor && info->operands[i].role & OP_OUT ? storage_of(paper->schedule, tensor) : NULL;
         if (!output) continue;
         cr_assert_eq(output->device, node->device);
         write_number(paper, output, (uint32_t)now + 1);
@@ -151,16 +153,16 @@ static void note_expected(struct paper *paper, struct graph *graph)
     paper->expected = calloc(graph->n_nodes, sizeof *paper->expected);
     for (size_t now = 0; now < graph->n_nodes; now++) {
         struct node *node = &graph->nodes[now];
-        const struct op_info *info = graph_op_info(node->op);
-        for (int i = 0; info->inputs[i].offset; i++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, info->inputs[i].offset);
-            if (!tensor) continue;
+        const struct op_info *info = op_info(node->op);
+        for (int i = 0; info->operands[i].name; i++) {
+            const struct engine_tensor *tensor = op_given(&node->args, &info->operands[i]);
+            if (!tensor || !(info->operands[i].role & OP_IN)) continue;
             const struct value *root = value_of(tensor)->root;
             paper->expected[now][i] = root->kind == VALUE_INPUT ? FROM_INPUT + root->index : maker[root->id];
         }
-        for (int i = 0; info->outputs[i]; i++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, info->outputs[i]);
-            if (tensor) maker[value_of(tensor)->root->id] = (uint32_t)now + 1;
+        for (int i = 0; info->operands[i].name; i++) {
+            const struct engine_tensor *tensor = op_given(&node->args, &info->operands[i]);
+            if (tensor && info->operands[i].role & OP_OUT) maker[value_of(tensor)->root->id] = (uint32_t)now + 1;
         }
     }
     paper->logits = maker[graph->logits->root->id];

@@ -1,11 +1,421 @@
-/* check-arguments.c: what a backend must refuse: unknown operations and arguments, and operands that are
- * missing or don't fit together. `supports` returns 0 and `enqueue` fails with a message; nothing runs. */
-#include "check/arguments.h"
+/* check-arguments.c: what a backend must refuse: unknown operations and arguments, structs of later versions, and operands
+ * that are missing, of another type, or don't fit together. `supports` returns 0 and `enqueue` fails with a message;
+ * nothing runs. common/ops.h says what is wrong with an example once something is taken away or changed; what it doesn't
+ * know is refused by hand. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/examples.h"
+#include "check/suite.h"
+
+/* The plugin must refuse an invalid request; `what` says what is wrong with it. `wanted`: the status, or ENGINE_OK for
+ * any that is an error. */
+static void expect_refusal(struct suite *suite, uint32_t op, const void *args, int wanted, const char *what)
+{
+    struct fixture *fixture = &suite->fixture;
+    fixture_describe_operands(fixture, op, args);
+    SUITE_EXPECT(suite, !fixture_supports(fixture, op, args), "%s: supported", what);
+    check_host_message();
+    suite_expect_error(suite, fixture_enqueue(fixture, op, args), wanted, what);
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait after what was refused");
+}
+
+/* Stops as unclaimed unless the plugin supports the request. */
+static void only_if(struct suite *suite, uint32_t op, const void *args)
+{
+    if (!fixture_supports(&suite->fixture, op, args))
+        suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
+}
+
+/* ---- Refused by hand ------------------------------------------------------------------------------- */
+
+static void refuse_matmul(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    only_if(suite, ENGINE_OP_MATMUL, good);
+    bad.matmul.input = example_floats(&suite->fixture, 32, 3, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input shorter than the weight's rows");
+    bad = *good, bad.matmul.residual = example_floats(&suite->fixture, 20, 1, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK,
+                   "a residual of fewer tokens than the output");
+    bad = *good, bad.matmul.activation = 4711;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_ERROR_UNSUPPORTED, "an activation that nobody knows");
+    struct engine_tensor odd = *good->matmul.weight;
+    bad = *good, bad.matmul.weight = &odd;
+    odd.type = 4711;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of a type that nobody knows");
+}
+
+static void refuse_experts(struct suite *suite, const union op_args *good)
+{
+    const bool mixed = good->matmul.mix;
+    union op_args bad = *good;
+    bad.matmul.activation = ENGINE_ACTIVATION_CLAMP;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an activation that takes a limit");
+    bad = *good, bad.matmul.experts = example_numbers(&suite->fixture, 5, 3);
+    if (mixed)
+        bad.matmul.mix = example_floats(&suite->fixture, 5, 3, 1);
+    else
+        bad.matmul.output = example_floats(&suite->fixture, 20, 5, 3);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "more experts than there are");
+    bad = *good;
+    if (mixed)
+        bad.matmul.experts = NULL;
+    else
+        bad.matmul.residual = example_floats(&suite->fixture, 20, 3, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK,
+                   mixed ? "a mix without experts" : "a residual without a mix");
+    bad = *good, bad.matmul.bias = example_values(&suite->fixture, 20, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "one bias for all experts");
+    bad = *good, bad.matmul.weight = example_weight(&suite->fixture, ENGINE_WEIGHT_MATMUL, 64, 20);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "experts of a weight of two dimensions");
+    bad = *good, bad.matmul.input = example_floats(&suite->fixture, 64, 3, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of two dimensions");
+}
+
+static void refuse_heads(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.matmul.bias = example_values(&suite->fixture, 20, 4);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a bias beside a matrix for each head");
+    bad = *good, bad.matmul.activation = ENGINE_ACTIVATION_SILU;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an activation beside a matrix for each head");
+    bad = *good, bad.matmul.mix = example_floats(&suite->fixture, 4, 3, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a mix without experts");
+    bad = *good, bad.matmul.input = example_floats(&suite->fixture, 64, 3, 3);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "fewer heads than matrices");
+}
+
+static void refuse_binary(struct suite *suite, uint32_t op, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.binary.output = example_floats(&suite->fixture, 8, 2, 1);
+    expect_refusal(suite, op, &bad, ENGINE_OK, "an output of fewer rows");
+    bad = *good, bad.binary.b = example_floats(&suite->fixture, 7, 3, 1);
+    expect_refusal(suite, op, &bad, ENGINE_OK, "operands of different rows");
+}
+
+static void refuse_add(struct suite *suite, const union op_args *good)
+{
+    refuse_binary(suite, ENGINE_OP_ADD, good);
+}
+
+static void refuse_mul(struct suite *suite, const union op_args *good)
+{
+    refuse_binary(suite, ENGINE_OP_MUL, good);
+}
+
+static void refuse_weights_of_one(struct suite *suite, uint32_t op, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.binary.b = example_values(&suite->fixture, 1, 3);
+    expect_refusal(suite, op, &bad, ENGINE_OK, "a weight of one number for each row");
+}
+
+static void refuse_add_weights(struct suite *suite, const union op_args *good)
+{
+    refuse_weights_of_one(suite, ENGINE_OP_ADD, good);
+}
+
+static void refuse_mul_weights(struct suite *suite, const union op_args *good)
+{
+    refuse_weights_of_one(suite, ENGINE_OP_MUL, good);
+}
+
+static void refuse_norm(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    only_if(suite, ENGINE_OP_NORM, good);
+    bad.norm.kind = 4711;
+    expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_ERROR_UNSUPPORTED, "a norm that nobody knows");
+    bad = *good, bad.norm.output = example_floats(&suite->fixture, 8, 2, 1);
+    expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "an output of fewer rows");
+}
+
+static void refuse_activate(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    only_if(suite, ENGINE_OP_ACTIVATE, good);
+    bad.activate.activation = 4711;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_ERROR_UNSUPPORTED,
+                   "an activation that nobody knows");
+    bad = *good, bad.activate.reserved = 1;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a reserved field that isn't zero");
+    bad = *good, bad.activate.factor = example_floats(&suite->fixture, 8, 2, 1);
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a factor of fewer rows");
+}
+
+/* Activations that a product can't have, and numbers that those of rows need or can't have. */
+static void refuse_activations(struct suite *suite, const union op_args *good)
+{
+    union op_args activate = *good, matmul = example_make(&suite->fixture, example_at(0));
+    for (uint32_t i = ENGINE_ACTIVATION_CLAMP; i < ENGINE_ACTIVATION_EXP + 2; i++) {
+        char what[80];
+        snprintf(what, sizeof what, "activation %u of a product", i);
+        matmul.matmul.activation = activate.activate.activation = i;
+        expect_refusal(suite, ENGINE_OP_MATMUL, &matmul, ENGINE_OK, what);
+        activate.activate.limit = 0, activate.activate.alpha = 1;
+        snprintf(what, sizeof what, "activation %u without a limit", i);
+        expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, what);
+    }
+    activate = *good, activate.activate.limit = 1;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, "a limit that isn't taken");
+    activate.activate.activation = ENGINE_ACTIVATION_SWIGLU_CLAMPED;
+    activate.activate.limit = 7, activate.activate.alpha = 1.702f, activate.activate.factor = NULL;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, "a gated unit without a factor");
+}
+
+static void refuse_rope(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    only_if(suite, ENGINE_OP_ROPE, good);
+    bad.rope.n_dims = 7;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "an odd number of dimensions");
+    bad.rope.n_dims = 10;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "more dimensions than a head has");
+    bad = *good, bad.rope.pairs = 4711;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_ERROR_UNSUPPORTED, "pairs that nobody knows");
+    bad = *good, bad.rope.positions = example_numbers(&suite->fixture, 3, 4);
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "four positions for each token");
+    bad = *good, bad.rope.positions = example_numbers(&suite->fixture, 2, 1);
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "fewer positions than tokens");
+    bad = *good, bad.rope.reserved = 1;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "a reserved field that isn't zero");
+}
+
+static void refuse_attention(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    only_if(suite, ENGINE_OP_ATTENTION, good);
+    bad.attention.q = bad.attention.output = example_floats(&suite->fixture, 8, 3, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "3 heads over 2 heads of keys");
+    bad = *good, bad.attention.output = example_floats(&suite->fixture, 8, 3, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "an output of fewer heads");
+    bad = *good, bad.attention.sequences = example_numbers(&suite->fixture, 2, 1);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "fewer sequences than tokens");
+    bad = *good, bad.attention.v = example_cache(&suite->fixture, (uint64_t[]){4, 4, 2, 3});
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "values of another size than the output");
+}
+
+static void refuse_attention_options(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.attention.window = 4;
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "a window and chunks");
+    bad = *good, bad.attention.softcap = -1;
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "a soft cap below 0");
+    bad = *good, bad.attention.output = example_floats(&suite->fixture, 8, 4, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "an output as long as keys, not values");
+}
+
+static void refuse_attention_weights(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.attention.weights = example_floats(&suite->fixture, 12, 3, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights of fewer heads");
+    bad.attention.weights = example_floats(&suite->fixture, 12, 4, 2);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights of fewer tokens");
+}
+
+static void refuse_attention_distances(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.attention.distance_bias = example_values(&suite->fixture, 7, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "biases of fewer heads");
+    bad = *good, bad.attention.slopes = example_values(&suite->fixture, 4, 1);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "biases by distance and slopes");
+}
+
+static void refuse_cache_write(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    only_if(suite, ENGINE_OP_CACHE_WRITE, good);
+    bad.cache_write.input = example_floats(&suite->fixture, 8, 1, 3);
+    expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "keys of fewer heads than the cache has");
+    bad = *good, bad.cache_write.slots = example_numbers(&suite->fixture, 2, 1);
+    expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "fewer slots than tokens");
+}
+
+static void refuse_route(struct suite *suite, const union op_args *good)
+{
+    static const struct {
+        const char *what;
+        uint32_t function, n_groups, n_groups_used, group_score, normalise;
+        float floor;
+        uint32_t reserved;
+    } wrong[] = {
+        {"a function that nobody knows", 2, 4, 2, 0, 1, 0, 0},
+        {"groups that don't divide", 0, 5, 2, 0, 1, 0, 0},
+        {"more groups used than there are", 0, 4, 5, 0, 1, 0, 0},
+        {"no groups used", 0, 4, 0, 0, 1, 0, 0},
+        {"too few experts in the groups", 0, 6, 1, 0, 1, 0, 0},
+        {"a score that nobody knows", 0, 4, 2, 2, 1, 0, 0},
+        {"two of groups of one", 0, 12, 4, 1, 1, 0, 0},
+        {"normalised twice", 0, 4, 2, 0, 2, 0, 0},
+        {"a floor below 0", 0, 4, 2, 0, 1, -1, 0},
+        {"a reserved field that isn't zero", 0, 4, 2, 0, 1, 0, 1},
+    };
+    union op_args args = *good;
+    struct engine_op_route *bad = &args.route;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        bad->function = wrong[i].function, bad->n_groups = wrong[i].n_groups;
+        bad->n_groups_used = wrong[i].n_groups_used, bad->group_score = wrong[i].group_score;
+        bad->normalise = wrong[i].normalise, bad->floor = wrong[i].floor, bad->reserved = wrong[i].reserved;
+        expect_refusal(suite, ENGINE_OP_ROUTE, &args, ENGINE_OK, wrong[i].what);
+    }
+}
+
+static void refuse_conv(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.conv.weight = example_values(&suite->fixture, 1, 8);
+    expect_refusal(suite, ENGINE_OP_CONV, &bad, ENGINE_OK, "one tap");
+}
+
+static void refuse_scan(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.scan.a = example_floats(&suite->fixture, 8, 2, 3);
+    expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "a without b");
+    bad = *good, bad.scan.erase = example_floats(&suite->fixture, 1, 4, 3);
+    expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "erase without a and b");
+    bad = *good, bad.scan.decay = NULL, bad.scan.rates = example_values(&suite->fixture, 8, 20);
+    expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "rates without a decay");
+    bad = *good, bad.scan.reserved = 1;
+    expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "a reserved field that isn't zero");
+    bad = *good, bad.scan.bonus = example_values(&suite->fixture, 8, 2);
+    expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "a bonus for each group");
+}
+
+static const struct {
+    const char *what;
+    void (*refuse)(struct suite *suite, const union op_args *good);
+} by_hand[] = {
+    {"matmul", refuse_matmul},
+    {"experts", refuse_experts},
+    {"experts, mix", refuse_experts},
+    {"heads", refuse_heads},
+    {"attention", refuse_attention},
+    {"attention, options", refuse_attention_options},
+    {"attention, weights", refuse_attention_weights},
+    {"attention, biases by distance", refuse_attention_distances},
+    {"cache write", refuse_cache_write},
+    {"rope", refuse_rope},
+    {"norm", refuse_norm},
+    {"add", refuse_add},
+    {"add, one number a row", refuse_add_weights},
+    {"mul", refuse_mul},
+    {"mul, one number a row", refuse_mul_weights},
+    {"activate", refuse_activate},
+    {"activations", refuse_activations},
+    {"route", refuse_route},
+    {"conv", refuse_conv},
+    {"scan", refuse_scan},
+};
+
+/* ---- Refused by the table -------------------------------------------------------------------------- */
+
+/* Without each of its operands that it can't do without. */
+static void expect_all_there(struct suite *suite, uint32_t op, union op_args *args)
+{
+    for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
+        const struct engine_tensor **at = op_tensor(args, operand), *good = *at;
+        char what[80];
+        *at = NULL;
+        snprintf(what, sizeof what, "no `%s`", operand->name);
+        if (good && op_misfit(op, args)) expect_refusal(suite, op, args, ENGINE_OK, what);
+        *at = good;
+    }
+}
+
+/* With whole numbers in place of others, or others in place of whole ones. */
+static void expect_types(struct suite *suite, uint32_t op, union op_args *args)
+{
+    for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
+        const struct engine_tensor **at = op_tensor(args, operand), *good = *at;
+        if (!good || good->weight) continue;
+        struct engine_tensor bad = *good;
+        char what[80];
+        bad.type = operand->types & OP_I32 ? ENGINE_TYPE_F32 : ENGINE_TYPE_I32;
+        *at = &bad;
+        snprintf(what, sizeof what, "`%s` of type %u", operand->name, bad.type);
+        expect_refusal(suite, op, args, ENGINE_OK, what);
+        *at = good;
+    }
+}
+
+/* The tensor with dimension d changed, dense. */
+static struct engine_tensor resized(const struct engine_tensor *tensor, unsigned d, uint64_t size)
+{
+    struct engine_tensor other = *tensor;
+    other.ne[d] = size;
+    for (int i = 1; i < 4; i++) other.nb[i] = other.nb[i - 1] * other.ne[i - 1];
+    return other;
+}
+
+/* With each dimension of each operand in several wrong sizes. Some fit nevertheless: blocks of a cache, say. */
+static void expect_shapes(struct suite *suite, uint32_t op, union op_args *args)
+{
+    for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
+        const struct engine_tensor **at = op_tensor(args, operand), *good = *at;
+        for (unsigned i = 0; good && i < 4 * 3; i++) {
+            const uint64_t size = good->ne[i / 3], sizes[] = {size + 1, 2 * size, 4 * size};
+            const struct engine_tensor bad = resized(good, i / 3, sizes[i % 3]);
+            char what[100];
+            *at = &bad;
+            snprintf(what, sizeof what, "`%s` with ne[%u] = %llu in place of %llu", operand->name, i / 3,
+                     (unsigned long long)sizes[i % 3], (unsigned long long)size);
+            if (op_misfit(op, args)) expect_refusal(suite, op, args, ENGINE_OK, what);
+        }
+        *at = good;
+    }
+}
+
+static void try_example(struct suite *suite, const void *user)
+{
+    const struct example *example = user;
+    union op_args args = example_make(&suite->fixture, example);
+    expect_all_there(suite, example->op, &args);
+    expect_types(suite, example->op, &args);
+    expect_shapes(suite, example->op, &args);
+    for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
+        if (strcmp(by_hand[i].what, example->what) == 0) by_hand[i].refuse(suite, &args);
+    /* not earlier: even a plugin that refuses correct ones must refuse wrong ones */
+    only_if(suite, example->op, &args);
+}
+
+/* A struct of a later minor version is accepted as long as the unknown part is zero. */
+static void try_growth(struct suite *suite, const void *user)
+{
+    const struct example *example = user;
+    struct fixture *fixture = &suite->fixture;
+    const union op_args known = example_make(&suite->fixture, example);
+    const size_t size = known.struct_size;
+    union {
+        size_t struct_size;
+        unsigned char bytes[sizeof known + 2 * sizeof(uint64_t)];
+    } later = {0};
+    only_if(suite, example->op, &known);
+    fixture_describe_operands(fixture, example->op, &known);
+    memcpy(later.bytes, &known, size);
+    later.struct_size = size + 2 * sizeof(uint64_t);
+    SUITE_EXPECT(suite, fixture_supports(fixture, example->op, &later),
+                 "arguments of a later version whose new fields are zero aren't supported");
+    fixture_must(fixture, fixture_enqueue(fixture, example->op, &later), "enqueue");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    for (size_t i = size; i < later.struct_size; i += sizeof(uint64_t) + 3) {
+        later.bytes[i] = 1;
+        expect_refusal(suite, example->op, &later, ENGINE_OK, "arguments of a later version that ask for more");
+        later.bytes[i] = 0;
+    }
+}
+
+/* ---- All ------------------------------------------------------------------------------------------- */
 
 static void unknown_operations(struct suite *suite, const void *args)
 {
     static const uint32_t ops[] = {0, 77, 1000000, UINT32_MAX};
-    struct engine_tensor *a = suite_floats(suite, 4, 1, 1);
+    struct engine_tensor *a = example_floats(&suite->fixture, 4, 1, 1);
     struct engine_op_binary add = {sizeof add, a, a, a};
     (void)args;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
@@ -17,263 +427,38 @@ static void unknown_operations(struct suite *suite, const void *args)
     }
 }
 
-static void of_matmul(struct suite *suite, const void *args)
+/* A weight's only use today is as a matrix; others may come. */
+static void uses_of_weights(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
-    static const float zeros[64 * 20];
-    const struct engine_op_matmul good = {
-        .struct_size = sizeof good,
-        .weight = fixture_weight(fixture, ENGINE_TYPE_F32, 64, 20, ENGINE_WEIGHT_MATMUL, false, zeros),
-        .input = suite_floats(suite, 64, 3, 1),
-        .output = suite_floats(suite, 20, 3, 1)};
-    struct engine_op_matmul bad = good;
+    struct engine_weight_desc desc = {.struct_size = sizeof desc,
+                                      .name = "check.weight",
+                                      .type = ENGINE_TYPE_F32,
+                                      .type_name = "F32",
+                                      .ne = {64, 20, 4, 1},
+                                      .data_size = 64 * 20 * 4 * sizeof(float)};
+    uint64_t bytes;
     (void)args;
-    suite_only_if(suite, ENGINE_OP_MATMUL, &good);
-    bad.input = suite_floats(suite, 32, 3, 1);
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input shorter than the weight's rows");
-    bad = good, bad.output = suite_floats(suite, 21, 3, 1);
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK,
-                         "an output longer than the weight's columns");
-    bad = good, bad.output = suite_floats(suite, 20, 4, 1);
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of more tokens than the input");
-    bad = good, bad.input = suite_floats(suite, 64, 3, 2);
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of three dimensions");
-    bad = good, bad.output = suite_floats(suite, 20, 3, 2);
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of three dimensions");
-    bad = good, bad.weight = NULL;
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "no weight");
-    bad = good, bad.output = NULL;
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "no output");
-    bad = good, bad.activation = 4711;
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_ERROR_UNSUPPORTED,
-                         "an activation that nobody knows");
-    bad = good, bad.residual = suite_floats(suite, 20, 1, 1);
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK,
-                         "a residual of fewer tokens than the output");
-    struct engine_tensor odd = *good.weight;
-    bad = good, bad.weight = &odd;
-    odd.type = 4711;
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of a type that nobody knows");
-    odd = *good.weight, odd.ne[2] = 2; /* with two columns these would be two heads of one token */
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of three dimensions");
-    struct engine_tensor halves = *good.input;
-    bad = good, bad.input = &halves;
-    halves.type = ENGINE_TYPE_I32;
-    suite_expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of whole numbers");
-    bad = good;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_MATMUL, &bad, 0);
-}
-
-/* Operands that a product may also have; `args`: whether it is a gate, otherwise a bias. */
-static void of_fused_matmul(struct suite *suite, const void *args)
-{
-    static const float zeros[64 * 20];
-    const bool *gated = args;
-    const uint32_t use = *gated ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_VALUES;
-    struct fixture *fixture = &suite->fixture;
-    struct engine_tensor *other =
-        fixture_weight(fixture, ENGINE_TYPE_F32, *gated ? 64 : 20, *gated ? 20 : 1, use, false, zeros);
-    struct engine_op_matmul matmul = {
-        .struct_size = sizeof matmul,
-        .weight = fixture_weight(fixture, ENGINE_TYPE_F32, 64, 20, ENGINE_WEIGHT_MATMUL, false, zeros),
-        .input = suite_floats(suite, 64, 2, 1),
-        .output = suite_floats(suite, 20, 2, 1),
-        .gate = *gated ? other : NULL,
-        .bias = *gated ? NULL : other,
-        .residual = suite_floats(suite, 20, 2, 1)};
-    suite_expect_fitting_shapes(suite, ENGINE_OP_MATMUL, &matmul, 0);
-}
-
-static void of_get_rows(struct suite *suite, const void *args)
-{
-    struct engine_op_get_rows rows = {sizeof rows, suite_floats(suite, 8, 5, 1),
-                                      fixture_i32(&suite->fixture, 3, 1, NULL), suite_floats(suite, 8, 3, 1)};
-    (void)args;
-    /* the source may have any number of rows */
-    suite_expect_fitting_shapes(suite, ENGINE_OP_GET_ROWS, &rows, suite_bit(0, 1));
-}
-
-static void of_rows(struct suite *suite, const void *args)
-{
-    const uint32_t op = *(const uint32_t *)args;
-    struct engine_tensor *a = suite_floats(suite, 8, 3, 1), *b = suite_floats(suite, 8, 3, 1),
-                         *out = suite_floats(suite, 8, 3, 1);
-    struct engine_tensor *shorter = suite_floats(suite, 7, 3, 1), *fewer = suite_floats(suite, 8, 2, 1);
-    struct engine_op_binary good = {sizeof good, a, b, out}, bad = good;
-    suite_only_if(suite, op, &good);
-    bad.output = fewer;
-    suite_expect_refusal(suite, op, &bad, ENGINE_OK, "an output of fewer rows");
-    bad = good, bad.b = shorter;
-    suite_expect_refusal(suite, op, &bad, ENGINE_OK, "operands of different rows");
-    bad = good, bad.b = NULL;
-    suite_expect_refusal(suite, op, &bad, ENGINE_OK, "one operand");
-    bad = good;
-    suite_expect_fitting_shapes(suite, op, &bad, 0);
-}
-
-static void of_norm(struct suite *suite, const void *args)
-{
-    struct engine_tensor *a = suite_floats(suite, 8, 3, 1), *out = suite_floats(suite, 8, 3, 1);
-    struct engine_op_norm good = {.struct_size = sizeof good, .input = a, .output = out, .epsilon = 1e-5f},
-                          bad = good;
-    (void)args;
-    suite_only_if(suite, ENGINE_OP_NORM, &good);
-    bad.kind = 4711;
-    suite_expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_ERROR_UNSUPPORTED, "a norm that nobody knows");
-    bad = good, bad.output = suite_floats(suite, 8, 2, 1);
-    suite_expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "an output of fewer rows");
-    bad = good, bad.input = NULL;
-    suite_expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "no input");
-    bad = good;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_NORM, &bad, 0);
-}
-
-static void of_norm_weight(struct suite *suite, const void *args)
-{
-    static const float zeros[8];
-    struct engine_tensor *weight =
-        fixture_weight(&suite->fixture, ENGINE_TYPE_F32, 8, 1, ENGINE_WEIGHT_VALUES, false, zeros);
-    struct engine_op_norm norm = {.struct_size = sizeof norm,
-                                  .input = suite_floats(suite, 8, 3, 1),
-                                  .output = suite_floats(suite, 8, 3, 1),
-                                  .weight = weight,
-                                  .epsilon = 1e-5f};
-    (void)args;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_NORM, &norm, 0);
-}
-
-static void of_activate(struct suite *suite, const void *args)
-{
-    struct engine_tensor *a = suite_floats(suite, 8, 3, 1), *out = suite_floats(suite, 8, 3, 1);
-    struct engine_op_activate good = {.struct_size = sizeof good,
-                                      .input = a,
-                                      .output = out,
-                                      .activation = ENGINE_ACTIVATION_SILU},
-                              bad = good;
-    (void)args;
-    suite_only_if(suite, ENGINE_OP_ACTIVATE, &good);
-    bad.activation = 4711;
-    suite_expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_ERROR_UNSUPPORTED,
-                         "an activation that nobody knows");
-    bad = good, bad.reserved = 1;
-    suite_expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a reserved field that isn't zero");
-    bad = good, bad.factor = suite_floats(suite, 8, 2, 1);
-    suite_expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a factor of fewer rows");
-    suite_expect_fitting_shapes(suite, ENGINE_OP_ACTIVATE, &good, 0);
-}
-
-static void of_rope(struct suite *suite, const void *args)
-{
-    struct engine_tensor *x = suite_floats(suite, 8, 2, 3),
-                         *positions = fixture_i32(&suite->fixture, 3, 1, NULL);
-    struct engine_op_rope good = {.struct_size = sizeof good,
-                                  .input = x,
-                                  .positions = positions,
-                                  .output = x,
-                                  .n_dims = 8,
-                                  .pairs = ENGINE_ROPE_HALVES,
-                                  .theta = 10000},
-                          bad = good;
-    (void)args;
-    suite_only_if(suite, ENGINE_OP_ROPE, &good);
-    bad.n_dims = 7;
-    suite_expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "an odd number of dimensions");
-    bad = good, bad.n_dims = 10;
-    suite_expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "more dimensions than a head has");
-    bad = good, bad.pairs = 4711;
-    suite_expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_ERROR_UNSUPPORTED, "pairs that nobody knows");
-    bad = good, bad.positions = fixture_i32(&suite->fixture, 3, 4, NULL);
-    suite_expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "four positions for each token");
-    bad = good, bad.positions = fixture_i32(&suite->fixture, 2, 1, NULL);
-    suite_expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "fewer positions than tokens");
-    suite_expect_fitting_shapes(suite, ENGINE_OP_ROPE, &good, 0);
-}
-
-static void of_rope_factors(struct suite *suite, const void *args)
-{
-    static const float zeros[4];
-    struct engine_tensor *x = suite_floats(suite, 8, 2, 3),
-                         *positions = fixture_i32(&suite->fixture, 3, 1, NULL),
-                         *factors = fixture_weight(&suite->fixture, ENGINE_TYPE_F32, 4, 1,
-                                                   ENGINE_WEIGHT_VALUES, false, zeros);
-    struct engine_op_rope rope = {.struct_size = sizeof rope,
-                                  .input = x,
-                                  .positions = positions,
-                                  .output = x,
-                                  .factors = factors,
-                                  .n_dims = 8,
-                                  .pairs = ENGINE_ROPE_HALVES,
-                                  .theta = 10000};
-    (void)args;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_ROPE, &rope, 0);
-}
-
-static void of_attention(struct suite *suite, const void *args)
-{
-    struct fixture *fixture = &suite->fixture;
-    struct engine_tensor *cache = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){8, 4, 2, 3}, NULL);
-    struct engine_tensor *numbers = fixture_i32(fixture, 3, 1, NULL), *q = suite_floats(suite, 8, 4, 3);
-    const struct engine_op_attention good = {.struct_size = sizeof good,
-                                             .q = q,
-                                             .k = cache,
-                                             .v = cache,
-                                             .block_table = fixture_i32(fixture, 3, 1, NULL),
-                                             .sequences = numbers,
-                                             .positions = numbers,
-                                             .output = suite_floats(suite, 8, 4, 3),
-                                             .scale = 1};
-    struct engine_op_attention bad = good;
-    (void)args;
-    suite_only_if(suite, ENGINE_OP_ATTENTION, &good);
-    bad.q = bad.output = suite_floats(suite, 8, 3, 3);
-    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "3 heads over 2 heads of keys");
-    bad = good, bad.output = suite_floats(suite, 8, 3, 3);
-    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "an output of fewer heads");
-    bad = good, bad.sequences = fixture_i32(fixture, 2, 1, NULL);
-    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "fewer sequences than tokens");
-    bad = good, bad.v = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){4, 4, 2, 3}, NULL);
-    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "values of another size than keys");
-    bad = good, bad.block_table = NULL;
-    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "no block table");
-    bad = good;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_ATTENTION, &bad,
-                                suite_bit(3, 0) | suite_bit(3, 1) | /* the table's width and sequences */
-                                    suite_bit(5, 1));               /* positions that are seen */
-}
-
-static void of_cache_write(struct suite *suite, const void *args)
-{
-    struct fixture *fixture = &suite->fixture;
-    struct engine_tensor *cache = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){8, 4, 2, 3}, NULL);
-    struct engine_tensor *slots = fixture_i32(fixture, 3, 1, (int32_t[]){0, 1, 2});
-    const struct engine_op_cache_write good = {sizeof good, suite_floats(suite, 8, 2, 3), slots, cache};
-    struct engine_op_cache_write bad = good;
-    (void)args;
-    suite_only_if(suite, ENGINE_OP_CACHE_WRITE, &good);
-    bad.input = suite_floats(suite, 8, 1, 3);
-    suite_expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK,
-                         "keys of fewer heads than the cache has");
-    bad = good, bad.slots = fixture_i32(fixture, 2, 1, NULL);
-    suite_expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "fewer slots than tokens");
-    bad = good;
-    /* blocks of any size and number */
-    suite_expect_fitting_shapes(suite, ENGINE_OP_CACHE_WRITE, &bad, suite_bit(2, 1) | suite_bit(2, 3));
+    desc.uses = ENGINE_WEIGHT_MATRICES | ENGINE_WEIGHT_ROWS;
+    SUITE_EXPECT(suite, fixture->api->weight_size(fixture->device, &desc, &bytes) != ENGINE_OK,
+                 "a weight of three dimensions of which rows are taken");
+    desc.uses = 1u << 20;
+    SUITE_EXPECT(suite, fixture->api->weight_size(fixture->device, &desc, &bytes) != ENGINE_OK,
+                 "a use that nobody knows");
 }
 
 void check_arguments(struct suite *suite)
 {
-    suite_single(suite, "arguments", "unknown operations", unknown_operations, NULL);
-    suite_single(suite, "arguments", "matmul", of_matmul, NULL);
-    suite_single(suite, "arguments", "matmul, bias", of_fused_matmul, &(bool){false});
-    suite_single(suite, "arguments", "matmul, gate", of_fused_matmul, &(bool){true});
-    suite_single(suite, "arguments", "attention", of_attention, NULL);
-    suite_single(suite, "arguments", "cache write", of_cache_write, NULL);
-    suite_single(suite, "arguments", "rope", of_rope, NULL);
-    suite_single(suite, "arguments", "rope, factors", of_rope_factors, NULL);
-    suite_single(suite, "arguments", "get rows", of_get_rows, NULL);
-    suite_single(suite, "arguments", "norm", of_norm, NULL);
-    suite_single(suite, "arguments", "norm, weight", of_norm_weight, NULL);
-    suite_single(suite, "arguments", "add", of_rows, &(uint32_t){ENGINE_OP_ADD});
-    suite_single(suite, "arguments", "mul", of_rows, &(uint32_t){ENGINE_OP_MUL});
-    suite_single(suite, "arguments", "activate", of_activate, NULL);
+    static const char *const area = "arguments";
+    const struct example *example;
+    uint32_t last = 0;
+    suite_single(suite, area, "unknown operations", unknown_operations, NULL);
+    suite_single(suite, area, "uses of weights", uses_of_weights, NULL);
+    for (size_t i = 0; (example = example_at(i)); i++) {
+        char what[60];
+        snprintf(what, sizeof what, "of later versions, %s", op_info(example->op)->title);
+        if (example->op != last) suite_single(suite, area, what, try_growth, example);
+        suite_single(suite, area, example->what, try_example, example);
+        last = example->op;
+    }
 }

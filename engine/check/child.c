@@ -22,7 +22,6 @@ const struct group backend_groups[] = {
     {"streams", true, check_streams},
     {"recordings", true, check_recordings},
     {"arguments", true, check_arguments},
-    {"arguments of 1.1", true, check_later_arguments},
     {"matmul", true, check_matmul},
     {"get rows", true, check_get_rows},
     {"random blocks", true, check_hashed},

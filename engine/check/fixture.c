@@ -9,6 +9,7 @@
 
 #include "check/formats.h"
 #include "check/numbers.h"
+#include "common/ops.h"
 
 /* ---- The host -------------------------------------------------------------------------------------- */
 
@@ -319,90 +320,13 @@ struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, u
 
 /* ---- Operations ------------------------------------------------------------------------------------ */
 
-/* Where each operation's struct has tensor pointers, and which of them are outputs. */
-enum { MOST_OPERANDS = 13 };
-
-struct operands {
-    const char *name;
-    uint8_t n;
-    uint16_t outputs; /* bits */
-    struct {
-        const char *name;
-        uint8_t offset;
-    } of[MOST_OPERANDS];
-};
-
-#define AT(type, field)                                                                                      \
-    {                                                                                                        \
-#field, offsetof(struct engine_op_##type, field)                                                     \
-    }
-
-static const struct operands operands[] = {
-    [ENGINE_OP_MATMUL] = {"matmul",
-                          8,
-                          1 << 2,
-                          {AT(matmul, weight), AT(matmul, input), AT(matmul, output), AT(matmul, gate),
-                           AT(matmul, bias), AT(matmul, residual), AT(matmul, experts), AT(matmul, mix)}},
-    [ENGINE_OP_ATTENTION] = {"attention",
-                             11,
-                             1 << 6 | 1 << 9,
-                             {AT(attention, q), AT(attention, k), AT(attention, v),
-                              AT(attention, block_table), AT(attention, sequences), AT(attention, positions),
-                              AT(attention, output), AT(attention, slopes), AT(attention, sinks),
-                              AT(attention, weights), AT(attention, distance_bias)}},
-    [ENGINE_OP_CACHE_WRITE] = {"cache write",
-                               3,
-                               1 << 2,
-                               {AT(cache_write, input), AT(cache_write, slots), AT(cache_write, cache)}},
-    [ENGINE_OP_ROPE] = {"rope",
-                        4,
-                        1 << 2,
-                        {AT(rope, input), AT(rope, positions), AT(rope, output), AT(rope, factors)}},
-    [ENGINE_OP_NORM] = {"norm",
-                        4,
-                        1 << 1,
-                        {AT(norm, input), AT(norm, output), AT(norm, weight), AT(norm, bias)}},
-    [ENGINE_OP_GET_ROWS] = {"get rows",
-                            3,
-                            1 << 2,
-                            {AT(get_rows, source), AT(get_rows, rows), AT(get_rows, output)}},
-    [ENGINE_OP_ADD] = {"add", 3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
-    [ENGINE_OP_MUL] = {"mul", 3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
-    [ENGINE_OP_ACTIVATE] = {"activate",
-                            3,
-                            1 << 2,
-                            {AT(activate, input), AT(activate, factor), AT(activate, output)}},
-    [ENGINE_OP_ROUTE] = {"route",
-                         4,
-                         1 << 2 | 1 << 3,
-                         {AT(route, logits), AT(route, bias), AT(route, ids), AT(route, weights)}},
-    [ENGINE_OP_CONCAT] = {"concat", 3, 1 << 2, {AT(concat, a), AT(concat, b), AT(concat, output)}},
-    [ENGINE_OP_CONV] = {"conv",
-                        6,
-                        1 << 4 | 1 << 5,
-                        {AT(conv, input), AT(conv, weight), AT(conv, positions), AT(conv, states),
-                         AT(conv, state), AT(conv, output)}},
-    [ENGINE_OP_SCAN] = {"scan",
-                        13,
-                        1 << 11 | 1 << 12,
-                        {AT(scan, q), AT(scan, k), AT(scan, v), AT(scan, decay), AT(scan, rates), AT(scan, a),
-                         AT(scan, b), AT(scan, erase), AT(scan, bonus), AT(scan, positions), AT(scan, states),
-                         AT(scan, state), AT(scan, output)}},
-};
-
-#undef AT
-
-static const struct operands *operands_of(uint32_t op)
-{
-    /* an unknown operation has no operands to look at */
-    return &operands[op < sizeof operands / sizeof *operands ? op : 0];
-}
-
 const struct engine_tensor **fixture_operand(uint32_t op, void *args, size_t i)
 {
-    const struct operands *known = operands_of(op);
-    if (i >= known->n || *(const size_t *)args < known->of[i].offset + sizeof(void *)) return NULL;
-    return (const struct engine_tensor **)(void *)((char *)args + known->of[i].offset);
+    const struct op_operand *known = op_operands(op);
+    size_t n = 0;
+    while (n < i && known[n].name) n++;
+    if (!known[n].name || *(const size_t *)args < known[n].offset + sizeof(void *)) return NULL;
+    return op_tensor(args, &known[n]);
 }
 
 static const struct engine_tensor *operand(uint32_t op, const void *args, size_t i)
@@ -442,13 +366,13 @@ static void describe_tensor(char *text, size_t size, const struct engine_tensor 
 
 void fixture_describe_operands(struct fixture *fixture, uint32_t op, const void *args)
 {
-    const struct operands *known = operands_of(op);
+    const struct op_info *info = op_info(op);
     const size_t size = sizeof fixture->operands;
-    snprintf(fixture->operands, size, "%s", known->name ? known->name : "");
-    for (size_t i = 0; i < known->n; i++) {
+    snprintf(fixture->operands, size, "%s", info ? info->title : "");
+    for (size_t i = 0; i < OP_MAX_OPERANDS; i++) {
         const struct engine_tensor *tensor = operand(op, args, i);
         if (!tensor) continue;
-        add_text(fixture->operands, size, "%s%s ", i ? ", " : " of ", known->of[i].name);
+        add_text(fixture->operands, size, "%s%s ", i ? ", " : " of ", op_operands(op)[i].name);
         describe_tensor(fixture->operands, size, tensor);
     }
     if (fixture->note) fixture->note(fixture);
@@ -456,7 +380,7 @@ void fixture_describe_operands(struct fixture *fixture, uint32_t op, const void 
 
 /* An operation's arguments as used for planning: without buffers, offsets and weights. */
 struct planned {
-    struct engine_tensor bare[MOST_OPERANDS];
+    struct engine_tensor bare[OP_MAX_OPERANDS];
     union {
         size_t struct_size;
         unsigned char bytes[256];
@@ -468,7 +392,7 @@ static void plan(struct fixture *fixture, uint32_t op, const void *args, struct 
     size_t size = *(const size_t *)args;
     if (size > sizeof planned->args) fixture_fail(fixture, "arguments of %zu bytes", size);
     memcpy(&planned->args, args, size);
-    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+    for (size_t i = 0; i < OP_MAX_OPERANDS; i++) {
         const struct engine_tensor **tensor = fixture_operand(op, &planned->args, i);
         if (!tensor || !*tensor) continue;
         planned->bare[i] = **tensor;
@@ -527,9 +451,9 @@ static struct fixture_owned *owner_of(const struct fixture *fixture, const struc
 
 int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args)
 {
-    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+    for (size_t i = 0; i < OP_MAX_OPERANDS; i++) {
         struct fixture_owned *owned =
-            operands_of(op)->outputs >> i & 1 ? owner_of(fixture, operand(op, args, i)) : NULL;
+            op_operands(op)[i].role & OP_OUT ? owner_of(fixture, operand(op, args, i)) : NULL;
         if (!owned) continue;
         free(owned->written);
         owned->written = NULL;
@@ -540,7 +464,7 @@ int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args)
 /* The buffers of an operation's operands must be as they were written, except those of its outputs. */
 static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
 {
-    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+    for (size_t i = 0; i < OP_MAX_OPERANDS; i++) {
         const struct fixture_owned *owned = owner_of(fixture, operand(op, args, i));
         if (!owned || !owned->written) continue;
         uint8_t *bytes = fixture_hold(fixture, malloc(owned->size));
@@ -550,7 +474,7 @@ static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
         for (uint64_t j = 0; j < owned->size; j++)
             if (bytes[j] != owned->written[j])
                 fixture_fail(fixture, "byte %lld of `%s`, which is only read, was changed",
-                             (long long)j - (long long)owned->tensor.offset, operands_of(op)->of[i].name);
+                             (long long)j - (long long)owned->tensor.offset, op_operands(op)[i].name);
         free(fixture_release(fixture, bytes));
     }
 }

@@ -116,7 +116,6 @@ void check_leaks(struct suite *suite);
 void check_streams(struct suite *suite);
 void check_recordings(struct suite *suite);
 void check_arguments(struct suite *suite);
-void check_later_arguments(struct suite *suite);
 void check_memory_limit(struct suite *suite);
 void check_threads(struct suite *suite);
 void check_reopening(struct suite *suite);

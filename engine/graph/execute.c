@@ -58,7 +58,7 @@ static int enqueue_run(const struct executor *executor, const struct schedule *s
     for (size_t i = 0; i < step->n_nodes; i++) {
         const struct node *node = &schedule->graph->nodes[step->first_node + i];
         int status = backend->enqueue(executor->streams[step->device], node->op, &node->args);
-        if (status) return error_wrap(status, "%s", graph_op_info(node->op)->name);
+        if (status) return error_wrap(status, "%s", op_info(node->op)->name);
     }
     return ENGINE_OK;
 }

@@ -134,10 +134,10 @@ int graph_fuse(struct graph *graph, fuse_question supports, void *user)
         goto cleanup;
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        struct node *node = &graph->nodes[i];
-        for (const struct op_operand *input = graph_op_info(node->op)->inputs; input->offset; input++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
-            if (tensor) fuse.uses[value_of(tensor)->root->id]++;
+        const struct node *node = &graph->nodes[i];
+        for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+            const struct engine_tensor *tensor = op_given(&node->args, operand);
+            if (tensor && operand->role & OP_IN) fuse.uses[value_of(tensor)->root->id]++;
         }
     }
     for (size_t i = 0; i < graph->n_watches; i++) fuse.uses[graph->watches[i].value->id]++;
@@ -147,9 +147,9 @@ int graph_fuse(struct graph *graph, fuse_question supports, void *user)
         if (activates && node->args.activate.factor) fuse_gate(&fuse, node);
         if (activates && !node->args.activate.factor) fuse_activation(&fuse, node);
         if (node->op == ENGINE_OP_ADD) fuse_add(&fuse, node);
-        for (const size_t *output = graph_op_info(node->op)->outputs; *output; output++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, *output);
-            if (tensor) fuse.producer[value_of(tensor)->root->id] = node;
+        for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+            const struct engine_tensor *tensor = op_given(&node->args, operand);
+            if (tensor && operand->role & OP_OUT) fuse.producer[value_of(tensor)->root->id] = node;
         }
     }
 

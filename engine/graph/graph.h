@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "adapter/adapter.h"
-#include "graph/ops.h"
+#include "common/ops.h"
 #include "model/derived.h"
 #include "model/model.h"
 

@@ -60,18 +60,18 @@ static const struct engine_tensor *tensor_of(const struct value *value)
 static uint32_t use_of(const struct node *node, const struct op_operand *operand)
 {
     const struct engine_op_matmul *args = &node->args.matmul;
-    bool matrices = node->op == ENGINE_OP_MATMUL && (args->experts || args->weight->ne[2] > 1);
-    return matrices && operand->uses == ENGINE_WEIGHT_MATMUL ? ENGINE_WEIGHT_MATRICES : operand->uses;
+    if (operand->uses != OP_PRODUCT) return operand->uses;
+    return args->experts || args->weight->ne[2] > 1 ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL;
 }
 
 static void add_node(struct graph *graph, uint32_t op, const union op_args *args)
 {
     struct node node = {.op = op, .layer = graph->layer, .args = *args};
-    node.args.struct_size = graph_op_info(op)->size;
-    for (const struct op_operand *input = graph_op_info(op)->inputs; input->offset; input++) {
-        const struct engine_tensor *tensor = *op_tensor(&node.args, input->offset);
+    node.args.struct_size = op_info(op)->size;
+    for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(&node.args, operand);
         if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
-            graph->weights[value_of(tensor)->index].uses |= use_of(&node, input);
+            graph->weights[value_of(tensor)->index].uses |= use_of(&node, operand);
     }
     if (graph->is_other) return;
     if (graph_grow(graph, (void **)&graph->nodes, graph->n_nodes, sizeof *graph->nodes))
@@ -119,7 +119,7 @@ struct value *graph_norm(struct graph *graph, struct value *input, struct value 
 
 static struct value *binary(struct graph *graph, uint32_t op, struct value *a, struct value *b)
 {
-    const char *name = graph_op_info(op)->name;
+    const char *name = op_info(op)->name;
     if (!have(graph, name, a, b)) return NULL;
     const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
     bool row = y[0] == x[0] && y[1] == 1 && y[2] == 1, number = y[0] == 1 && y[1] == x[1] && y[2] == x[2];
@@ -153,11 +153,11 @@ struct value *graph_constant(struct graph *graph, uint64_t n, float number)
     return graph_numbers(graph, n, name, fill_number, &number);
 }
 
-static bool reads(struct node *node, const struct value *value)
+static bool reads(const struct node *node, const struct value *value)
 {
-    for (const struct op_operand *input = graph_op_info(node->op)->inputs; input->offset; input++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
-        if (tensor && value_of(tensor)->root == value->root) return true;
+    for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(&node->args, operand);
+        if (operand->role & OP_IN && tensor && value_of(tensor)->root == value->root) return true;
     }
     return false;
 }

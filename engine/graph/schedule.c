@@ -165,24 +165,24 @@ static int add_node(struct build *build, size_t now)
 {
     struct schedule *schedule = build->schedule;
     struct node *node = &schedule->graph->nodes[now];
-    const struct op_info *info = graph_op_info(node->op);
+    const struct op_operand *operands = op_operands(node->op), *operand;
     int status = ENGINE_OK;
-    for (const struct op_operand *input = info->inputs; input->offset && !status; input++) {
-        const struct engine_tensor **operand = op_tensor(&node->args, input->offset);
-        if (*operand) status = bind_operand(build, operand, node->device, now);
+    for (operand = operands; operand->name && !status; operand++) {
+        const struct engine_tensor **tensor = op_tensor(&node->args, operand);
+        if (operand->role == OP_IN && *tensor) status = bind_operand(build, tensor, node->device, now);
     }
-    if (status) return status;
-    for (const size_t *output = info->outputs; *output && !status; output++) {
-        const struct engine_tensor **operand = op_tensor(&node->args, *output);
-        if (!*operand) continue;
-        build->home[value_of(*operand)->root->id] = node->device;
-        status = bind_operand(build, operand, node->device, now);
+    for (operand = operands; operand->name && !status; operand++) {
+        const struct engine_tensor **tensor = op_tensor(&node->args, operand);
+        if (!(operand->role & OP_OUT) || !*tensor) continue;
+        build->home[value_of(*tensor)->root->id] = node->device;
+        status = bind_operand(build, tensor, node->device, now);
     }
     if (!status) status = add_input_watch(build, node, now);
     if (!status) status = add_run(schedule, node, now);
-    for (const size_t *output = info->outputs; *output && !status; output++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, *output);
-        if (tensor) status = add_watches(build, value_of(tensor)->root, node->device);
+    for (operand = operands; operand->name && !status; operand++) {
+        const struct engine_tensor *tensor = op_given(&node->args, operand);
+        if (operand->role & OP_OUT && tensor)
+            status = add_watches(build, value_of(tensor)->root, node->device);
     }
     return status;
 }
@@ -199,14 +199,22 @@ static uint32_t storage_of(const struct build *build, const struct engine_tensor
 }
 
 /* Whether the node reads the storage through just one operand. */
-static bool read_once(struct node *node, const struct value *root)
+static bool read_once(const struct node *node, const struct value *root)
 {
     int reads = 0;
-    for (const struct op_operand *input = graph_op_info(node->op)->inputs; input->offset; input++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
-        reads += tensor && value_of(tensor)->root == root;
+    for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(&node->args, operand);
+        reads += operand->role & OP_IN && tensor && value_of(tensor)->root == root;
     }
     return reads == 1;
+}
+
+/* The first output of a node, which may have the bytes of an operand with OP_IN_PLACE. */
+static const struct value *first_output(const struct node *node)
+{
+    const struct op_operand *operand = op_operands(node->op);
+    while (!(operand->role & OP_OUT)) operand++;
+    return value_of(op_given(&node->args, operand));
 }
 
 /* Lets outputs reuse the bytes of an input that the node making them is the last to read. */
@@ -214,14 +222,14 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
 {
     struct schedule *schedule = build->schedule;
     for (size_t now = 0; now < schedule->graph->n_nodes; now++) {
-        struct node *node = &schedule->graph->nodes[now];
-        const struct op_info *info = graph_op_info(node->op);
-        const struct value *output = value_of(*op_tensor(&node->args, info->outputs[0]));
-        if (info->outputs[1] || !is_stored(output)) continue;
+        const struct node *node = &schedule->graph->nodes[now];
+        const struct value *output = first_output(node);
+        if (!is_stored(output)) continue;
         uint32_t target = number_of_root[output->root->id];
-        for (const struct op_operand *input = info->inputs; input->offset; input++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
-            if (!input->in_place || !tensor || value_of(tensor)->root->kind != VALUE_ACTIVATION) continue;
+        for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+            const struct engine_tensor *tensor = op_given(&node->args, operand);
+            if (!(operand->flags & OP_IN_PLACE) || !tensor) continue;
+            if (value_of(tensor)->root->kind != VALUE_ACTIVATION) continue;
             uint32_t source = number_of_root[value_of(tensor)->root->id];
             if (build->lifetimes[source].death != now || build->lifetimes[target].alias != NONE) continue;
             if (schedule->storages[source].size != schedule->storages[target].size) continue;
@@ -350,10 +358,8 @@ cleanup:
 
 static bool writes_cache(const struct schedule *schedule, const struct step *step)
 {
-    for (size_t i = 0; step->kind == STEP_RUN && i < step->n_nodes; i++) {
-        uint32_t op = schedule->graph->nodes[step->first_node + i].op;
-        if (op == ENGINE_OP_CACHE_WRITE || op == ENGINE_OP_CONV || op == ENGINE_OP_SCAN) return true;
-    }
+    for (size_t i = 0; step->kind == STEP_RUN && i < step->n_nodes; i++)
+        if (op_has(schedule->graph->nodes[step->first_node + i].op, OP_CACHE | OP_STATE, OP_OUT)) return true;
     return false;
 }
 

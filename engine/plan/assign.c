@@ -69,35 +69,39 @@ uint32_t plan_table_width(const struct engine_plan *plan, uint32_t n_blocks)
 
 const struct value *plan_anchor(const struct node *node)
 {
-    const union op_args *args = &node->args;
-    const struct engine_tensor *weight = NULL;
-    if (node->op == ENGINE_OP_MATMUL) weight = args->matmul.weight;
-    if (node->op == ENGINE_OP_NORM) weight = args->norm.weight;
-    if (node->op == ENGINE_OP_GET_ROWS) weight = args->get_rows.source;
-    if (node->op == ENGINE_OP_ROPE) weight = args->rope.factors;
-    if (node->op == ENGINE_OP_ROUTE) weight = args->route.bias;
-    if (node->op == ENGINE_OP_ADD || node->op == ENGINE_OP_MUL) weight = args->binary.b;
-    return weight && value_of(weight)->kind == VALUE_WEIGHT ? value_of(weight) : NULL;
+    for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(&node->args, operand);
+        if (operand->flags & OP_PLACES && tensor && value_of(tensor)->kind == VALUE_WEIGHT)
+            return value_of(tensor);
+    }
+    return NULL;
+}
+
+/* The operand by which a node without a weight runs, if it doesn't run with its layer: one that it follows, or its
+ * first. */
+static const struct op_operand *leading_operand(const struct node *node)
+{
+    const struct op_operand *operands = op_operands(node->op), *operand = operands;
+    while (operand->name && !(operand->flags & OP_FOLLOWED)) operand++;
+    return operand->name ? operand : operands;
 }
 
 /* Where a node without a weight should run: nodes that touch the cache run with the cache; sums of a layer
- * run where its attention is, that is, where its norms are; everything else runs where its first operand is
- * made. `made[id]` is the device of each value. */
+ * run where its attention is, that is, where its norms are; everything else runs where an operand is made.
+ * `made[id]` is the device of each value. */
 static uint32_t wanted_device(const struct engine_plan *plan, const struct node *node, const uint32_t *made)
 {
     const struct value *weight = plan_anchor(node);
     if (weight) return plan->device[weight->index];
-    bool at_layer = node->op != ENGINE_OP_ACTIVATE && node->layer != NO_LAYER;
+    const struct op_operand *leader = leading_operand(node);
+    bool at_layer = !(leader->flags & OP_FOLLOWED) && node->layer != NO_LAYER;
     if (at_layer) return plan->device[plan->layer_entry[node->layer]];
-    return made[value_of(*op_tensor((union op_args *)(uintptr_t)&node->args,
-                                    graph_op_info(node->op)->inputs[0].offset))
-                    ->root->id];
+    return made[value_of(op_given(&node->args, leader))->root->id];
 }
 
 bool plan_touches_cache(const struct node *node)
 {
-    return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE ||
-           node->op == ENGINE_OP_CONV || node->op == ENGINE_OP_SCAN;
+    return op_has(node->op, OP_CACHE | OP_STATE, OP_BOTH);
 }
 
 /* Sets the device of every node: the wanted one, or the CPU if that one doesn't support the operation. */
@@ -107,7 +111,7 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
     int status = made ? ENGINE_OK : error_memory("graph");
     for (size_t i = 0; i < graph->n_nodes && !status; i++) {
         struct node *node = &graph->nodes[i];
-        const struct op_info *info = graph_op_info(node->op);
+        const struct op_info *info = op_info(node->op);
         node->device = wanted_device(plan, node, made);
         void *asked = (void *)(uintptr_t)plan;
         if (node->device != 0 && !plan_supports(asked, node->device, node->op, &node->args)) {
@@ -131,9 +135,9 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
                 status = error_raise(ENGINE_ERROR_UNSUPPORTED,
                                      "%s: the cpu backend cannot run %s of this shape", path, info->name);
         }
-        for (const size_t *output = info->outputs; *output; output++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, *output);
-            if (tensor) made[value_of(tensor)->root->id] = node->device;
+        for (const struct op_operand *operand = info->operands; operand->name; operand++) {
+            const struct engine_tensor *tensor = op_given(&node->args, operand);
+            if (tensor && operand->role & OP_OUT) made[value_of(tensor)->root->id] = node->device;
         }
     }
     free(made);

@@ -56,18 +56,14 @@ static struct work attention_work(const struct engine_op_attention *args, const 
 }
 
 /* Everything else reads and writes its operands, and computes little. */
-static struct work other_work(struct node *node)
+static struct work other_work(const struct node *node)
 {
     struct work work = {0, 0, ENGINE_TYPE_F32, 0};
-    const struct op_info *info = graph_op_info(node->op);
-    for (const size_t *output = info->outputs; *output; output++)
-        work.bytes += 4 * elements(*op_tensor(&node->args, *output));
-    for (const struct op_operand *input = info->inputs; input->offset; input++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+    for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(&node->args, operand);
         if (!tensor) continue;
         enum value_kind kind = value_of(tensor)->root->kind;
-        if (kind == VALUE_ACTIVATION) work.bytes += 4 * elements(tensor);
-        if (kind == VALUE_CACHE && node->op != ENGINE_OP_CACHE_WRITE) work.bytes += 2 * (double)tensor->nb[3];
+        if (operand->role & OP_OUT || kind == VALUE_ACTIVATION) work.bytes += 4 * elements(tensor);
     }
     if (node->op == ENGINE_OP_CACHE_WRITE) work.bytes = 8 * elements(node->args.cache_write.input);
     return work;
@@ -79,7 +75,7 @@ double predict_operations(const struct engine_plan *plan, const struct plan_batc
     const struct device_pace *pace = &plan->set.devices[step->device].pace;
     double seconds = 0;
     for (size_t i = 0; i < step->n_nodes; i++) {
-        struct node *node = &batch->schedule->graph->nodes[step->first_node + i];
+        const struct node *node = &batch->schedule->graph->nodes[step->first_node + i];
         struct work work;
         if (node->op == ENGINE_OP_MATMUL)
             work = matmul_work(plan, &node->args.matmul);

@@ -74,11 +74,10 @@ static void follow(struct engine_plan *plan, size_t weight, struct place_tensor 
 static void find_followers(struct engine_plan *plan, const struct graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        struct node *node = &graph->nodes[i];
+        const struct node *node = &graph->nodes[i];
         struct place_tensor *leader = entry_of(plan, node);
-        for (const struct op_operand *input = graph_op_info(node->op)->inputs; leader && input->offset;
-             input++) {
-            const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+        for (const struct op_operand *operand = op_operands(node->op); leader && operand->name; operand++) {
+            const struct engine_tensor *tensor = op_given(&node->args, operand);
             if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
                 follow(plan, value_of(tensor)->index, leader);
         }

@@ -1,25 +1,17 @@
-/* ops.h: the operations. Each has one function, which checks the arguments and appends the operation's steps,
+/* ops.h: the operations. Each has one function, op_NAME, which checks the arguments and appends the operation's steps,
  * unless the engine only asks whether they are supported (request->planning; list is then NULL). `args` is
  * the operation's complete struct: members that the writer did not know are zero. */
 #ifndef CPU_OPS_H
 #define CPU_OPS_H
 
+#include "common/ops.h"
 #include "list.h"
 #include "operand.h"
 
-int op_matmul(const struct request *request, const void *args, struct list *list);
-int op_attention(const struct request *request, const void *args, struct list *list);
-int op_cache_write(const struct request *request, const void *args, struct list *list);
-int op_rope(const struct request *request, const void *args, struct list *list);
-int op_norm(const struct request *request, const void *args, struct list *list);
-int op_get_rows(const struct request *request, const void *args, struct list *list);
-int op_add(const struct request *request, const void *args, struct list *list);
-int op_mul(const struct request *request, const void *args, struct list *list);
-int op_activate(const struct request *request, const void *args, struct list *list);
-int op_route(const struct request *request, const void *args, struct list *list);
-int op_concat(const struct request *request, const void *args, struct list *list);
-int op_conv(const struct request *request, const void *args, struct list *list);
-int op_scan(const struct request *request, const void *args, struct list *list);
+#define PROTOTYPE(number, name, ...)                                                                         \
+    int op_##name(const struct request *request, const void *args, struct list *list);
+OPERATIONS(PROTOTYPE)
+#undef PROTOTYPE
 
 /* Tasks of operations over independent rows: enough rows in each to make the cost of taking a task small. */
 struct row_tasks {

@@ -7,9 +7,7 @@
 #define MPI_OPERATION_H
 
 #include "bytes.h"
-#include "common/op-args.h"
-
-#define OPERATION_TENSORS 16 /* of one operation, at most */
+#include "common/ops.h"
 
 enum place { PLACE_NOTHING = 0, PLACE_BUFFER = 1, PLACE_WEIGHT = 2 };
 
@@ -26,8 +24,8 @@ struct operation {
     uint32_t op;
     union op_args args; /* points to `tensors` */
     uint32_t n_tensors;
-    struct engine_tensor tensors[OPERATION_TENSORS];
-    uint32_t places[OPERATION_TENSORS], numbers[OPERATION_TENSORS];
+    struct engine_tensor tensors[OP_MAX_OPERANDS];
+    uint32_t places[OP_MAX_OPERANDS], numbers[OP_MAX_OPERANDS];
 };
 
 /* False: the bytes are not an operation. The handles of its tensors are NULL. */

@@ -68,8 +68,8 @@ int cache_write(struct builder *builder, const struct gpu_call *call);
 /* op-rows.c */
 int rope(struct builder *builder, const struct gpu_call *call);
 int norm(struct builder *builder, const struct gpu_call *call);
-int add_mul_or_activate(struct builder *builder, const struct gpu_call *call);
-int concat(struct builder *builder, const struct gpu_call *call);
+/* Sums, products, activations, rows that are joined. */
+int element_wise(struct builder *builder, const struct gpu_call *call);
 int get_rows(struct builder *builder, const struct gpu_call *call);
 int route(struct builder *builder, const struct gpu_call *call);
 

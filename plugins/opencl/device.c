@@ -121,7 +121,8 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     device->limits = (struct gpu_limits){.max_tensor = device->largest,
                                          .max_head_dim = MAX_HEAD_DIM,
                                          .max_experts = MAX_EXPERTS,
-                                         .weight_type = weight_type_known};
+                                         .weight_type = weight_type_known,
+                                         .has_kernel = op_has_kernel};
     status = choose_kernels(device);
     if (!status) status = create_queue(device);
     if (!status) status = op_try(device);

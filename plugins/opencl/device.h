@@ -192,6 +192,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
                   struct engine_weight **weight);
 void weight_destroy(struct engine_weight *weight);
 int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
+bool op_has_kernel(uint32_t op);
 int op_supports(struct engine_device *device, uint32_t op, const void *args);
 int stream_create(struct engine_device *device, struct engine_stream **stream);
 void stream_destroy(struct engine_stream *stream);

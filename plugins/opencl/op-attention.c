@@ -19,21 +19,21 @@ static uint32_t heads_together(uint32_t shared, uint64_t head_dim)
 static uint32_t value_row(const struct gpu_call *call)
 {
     uint32_t length = 1, size = 1;
-    gpu_type_block(call->views[GPU_ATTENTION_V].type, &length, &size);
+    gpu_type_block(call->views[OPERAND(attention, v)].type, &length, &size);
     return (uint32_t)(call->value_step / size * length);
 }
 
 int attention(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
-    const struct gpu_view *output = &v[GPU_ATTENTION_OUTPUT];
+    const struct gpu_view *v = call->views, *q = &v[OPERAND(attention, q)], *k = &v[OPERAND(attention, k)];
+    const struct gpu_view *output = &v[OPERAND(attention, output)];
     const struct engine_op_attention *args = &call->args.attention;
     uint32_t n_heads = (uint32_t)q->ne[1];
     uint32_t heads = builder->device->vectors ? heads_together(n_heads / (uint32_t)k->ne[2], q->ne[0]) : 1;
     char options[128];
     snprintf(options, sizeof options,
              "-DTYPE_K=%u -DTYPE_V=%u -DHEAD_DIM=%u -DVALUE_DIM=%u -DVALUE_ROW=%u -DHEADS=%u -DGROUP=%u",
-             k->type, v[GPU_ATTENTION_V].type, (unsigned)k->ne[0], (unsigned)v[GPU_ATTENTION_V].ne[0],
+             k->type, v[OPERAND(attention, v)].type, (unsigned)k->ne[0], (unsigned)v[OPERAND(attention, v)].ne[0],
              value_row(call), heads, GROUP);
     int status =
         get_kernel(builder, SOURCE_ATTENTION, options, "attention", builder->device->vectors ? 1 : GROUP);
@@ -51,7 +51,7 @@ int attention(struct builder *builder, const struct gpu_call *call)
            .n_kv_heads = (uint32_t)k->ne[2],
            .n_tokens = (uint32_t)q->ne[2],
            .block_size = (uint32_t)k->ne[1],
-           .table_stride = stride(&v[GPU_ATTENTION_BLOCK_TABLE], 1),
+           .table_stride = stride(&v[OPERAND(attention, block_table)], 1),
            .q_stride1 = stride(q, 1),
            .q_stride2 = stride(q, 2),
            .output_stride1 = stride(output, 1),
@@ -60,21 +60,21 @@ int attention(struct builder *builder, const struct gpu_call *call)
            .softcap = args->softcap,
            .window = args->window,
            .chunk = args->chunk,
-           .has_slopes = v[GPU_ATTENTION_SLOPES].present,
-           .has_sinks = v[GPU_ATTENTION_SINKS].present};
-    if (v[GPU_ATTENTION_POSITIONS].ne[1] == 2) p.last_step = stride(&v[GPU_ATTENTION_POSITIONS], 1);
+           .has_slopes = v[OPERAND(attention, slopes)].present,
+           .has_sinks = v[OPERAND(attention, sinks)].present};
+    if (v[OPERAND(attention, positions)].ne[1] == 2) p.last_step = stride(&v[OPERAND(attention, positions)], 1);
     p.q_offset = add_view(builder, q);
     p.k_offset = add_view(builder, k);
-    p.v_offset = add_view(builder, &v[GPU_ATTENTION_V]);
-    p.table_offset = add_view(builder, &v[GPU_ATTENTION_BLOCK_TABLE]);
-    p.sequences_offset = add_view(builder, &v[GPU_ATTENTION_SEQUENCES]);
-    p.positions_offset = add_view(builder, &v[GPU_ATTENTION_POSITIONS]);
-    if (v[GPU_ATTENTION_BIASES].present) {
+    p.v_offset = add_view(builder, &v[OPERAND(attention, v)]);
+    p.table_offset = add_view(builder, &v[OPERAND(attention, block_table)]);
+    p.sequences_offset = add_view(builder, &v[OPERAND(attention, sequences)]);
+    p.positions_offset = add_view(builder, &v[OPERAND(attention, positions)]);
+    if (v[OPERAND(attention, distance_bias)].present) {
         p.has_slopes = 2;
-        p.n_biases = (uint32_t)(v[GPU_ATTENTION_BIASES].ne[0] / 2);
+        p.n_biases = (uint32_t)(v[OPERAND(attention, distance_bias)].ne[0] / 2);
     }
-    add_values(builder, &v[p.has_slopes == 2 ? GPU_ATTENTION_BIASES : GPU_ATTENTION_SLOPES]);
-    add_values(builder, &v[GPU_ATTENTION_SINKS]);
+    add_values(builder, &v[p.has_slopes == 2 ? OPERAND(attention, distance_bias) : OPERAND(attention, slopes)]);
+    add_values(builder, &v[OPERAND(attention, sinks)]);
     p.output_offset = add_view(builder, output);
     set_parameters(builder, &p, sizeof p);
     set_size(builder, 1, (size_t)(n_heads / heads * q->ne[2]), 1, builder->device->vectors ? 1 : GROUP, 1);
@@ -83,8 +83,8 @@ int attention(struct builder *builder, const struct gpu_call *call)
 
 int cache_write(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_CACHE_WRITE_INPUT],
-                          *cache = &v[GPU_CACHE_WRITE_CACHE];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(cache_write, input)],
+                          *cache = &v[OPERAND(cache_write, cache)];
     struct {
         struct shape shape;
         struct rows_view input;
@@ -92,7 +92,7 @@ int cache_write(struct builder *builder, const struct gpu_call *call)
         uint32_t type, cache_offset;
     } p = {.shape = shape_of(input), .block_size = (uint32_t)cache->ne[1], .type = cache->type};
     p.input = rows_view(add_view(builder, input), input);
-    p.slots_offset = add_view(builder, &v[GPU_CACHE_WRITE_SLOTS]);
+    p.slots_offset = add_view(builder, &v[OPERAND(cache_write, slots)]);
     p.cache_offset = add_view(builder, cache);
     set_parameters(builder, &p, sizeof p);
     spread(builder, (input->ne[0] + 31) / 32 * input->ne[1] * input->ne[2]);

@@ -111,13 +111,13 @@ static void choose_tiles(const struct engine_device *device, uint64_t n_matrices
 
 static struct matmul_form matmul_form(const struct engine_device *device, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_MATMUL_INPUT], *weight = &v[GPU_MATMUL_WEIGHT];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(matmul, input)], *weight = &v[OPERAND(matmul, weight)];
     bool one = call->matrices == GPU_ONE_MATRIX;
     struct matmul_form form = {.type = weight->type, .n_slots = 1, .input_slots = 1};
     form.integers = device->integers && !is_plain(form.type) && (device->small_integers || !is_small(weight));
     form.n_chunks = (input->ne[0] + CHUNK - 1) / CHUNK;
     if (!one) {
-        form.n_slots = call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[GPU_MATMUL_EXPERTS].ne[0];
+        form.n_slots = call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[OPERAND(matmul, experts)].ne[0];
         form.input_slots = input->ne[1];
     }
     form.n_columns = one ? input->ne[1] : form.n_slots * input->ne[2];
@@ -130,7 +130,7 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
     form.places = take(&form, form.is_sorted ? form.n_places * 4 : 0);
     form.counts = take(&form, form.is_sorted ? weight->ne[2] * 4 : 0);
     form.products =
-        take(&form, v[GPU_MATMUL_MIX].present ? form.n_columns * weight->ne[1] * sizeof(float) : 0);
+        take(&form, v[OPERAND(matmul, mix)].present ? form.n_columns * weight->ne[1] * sizeof(float) : 0);
     return form;
 }
 
@@ -146,7 +146,7 @@ static int sort_columns(const struct builder *builder, const struct gpu_call *ca
                         const struct matmul_form *form)
 {
     struct builder sort = another(builder);
-    const struct gpu_view *experts = &call->views[GPU_MATMUL_EXPERTS];
+    const struct gpu_view *experts = &call->views[OPERAND(matmul, experts)];
     struct {
         uint32_t n_columns, n_slots;
         uint32_t n_matrices, n_tiles, tile;
@@ -154,7 +154,7 @@ static int sort_columns(const struct builder *builder, const struct gpu_call *ca
         uint32_t tiles_offset, columns_offset, counts_offset;
     } p = {.n_columns = (uint32_t)form->n_columns,
            .n_slots = (uint32_t)form->n_slots,
-           .n_matrices = (uint32_t)call->views[GPU_MATMUL_WEIGHT].ne[2],
+           .n_matrices = (uint32_t)call->views[OPERAND(matmul, weight)].ne[2],
            .n_tiles = (uint32_t)form->n_tiles,
            .tile = form->tokens,
            .has_ids = experts->present,
@@ -174,7 +174,7 @@ static int sort_columns(const struct builder *builder, const struct gpu_call *ca
 static int tile_inputs(const struct builder *builder, const struct gpu_call *call,
                        const struct matmul_form *form)
 {
-    const struct gpu_view *input = &call->views[GPU_MATMUL_INPUT];
+    const struct gpu_view *input = &call->views[OPERAND(matmul, input)];
     struct builder tiles = another(builder);
     bool one = call->matrices == GPU_ONE_MATRIX;
     struct {
@@ -209,8 +209,8 @@ static int tile_inputs(const struct builder *builder, const struct gpu_call *cal
 static int mix(const struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
 {
     struct builder sum = another(builder);
-    const struct gpu_view *v = call->views, *weights = &v[GPU_MATMUL_MIX], *output = &v[GPU_MATMUL_OUTPUT];
-    const struct gpu_view *residual = &v[GPU_MATMUL_RESIDUAL];
+    const struct gpu_view *v = call->views, *weights = &v[OPERAND(matmul, mix)], *output = &v[OPERAND(matmul, output)];
+    const struct gpu_view *residual = &v[OPERAND(matmul, residual)];
     struct {
         uint32_t rows, n_tokens, n_slots;
         uint32_t products_offset, mix_offset, mix_stride, residual_offset, residual_stride;
@@ -276,8 +276,8 @@ static int get_matmul(struct builder *builder, const struct gpu_call *call, stru
 static void set_output(const struct gpu_call *call, const struct matmul_form *form,
                        struct matmul_parameters *p)
 {
-    const struct gpu_view *output = &call->views[GPU_MATMUL_OUTPUT];
-    if (call->views[GPU_MATMUL_MIX].present) {
+    const struct gpu_view *output = &call->views[OPERAND(matmul, output)];
+    if (call->views[OPERAND(matmul, mix)].present) {
         p->output_offset = (uint32_t)(form->products / 4);
         p->stride1 = p->rows;
         p->stride2 = p->rows * p->n_slots;
@@ -304,10 +304,10 @@ static void size_matmul(struct builder *builder, const struct matmul_form *form,
 static int multiply_part(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form,
                          uint32_t number, struct matmul_parameters *p)
 {
-    const struct gpu_view *v = call->views, *residual = &v[GPU_MATMUL_RESIDUAL], *bias = &v[GPU_MATMUL_BIAS];
-    const struct gpu_view *experts = &v[GPU_MATMUL_EXPERTS];
-    const struct engine_weight *gate = v[GPU_MATMUL_GATE].weight;
-    const struct weight_part *part = &v[GPU_MATMUL_WEIGHT].weight->parts[number];
+    const struct gpu_view *v = call->views, *residual = &v[OPERAND(matmul, residual)], *bias = &v[OPERAND(matmul, bias)];
+    const struct gpu_view *experts = &v[OPERAND(matmul, experts)];
+    const struct engine_weight *gate = v[OPERAND(matmul, gate)].weight;
+    const struct weight_part *part = &v[OPERAND(matmul, weight)].weight->parts[number];
     builder->launch.n_memories = 0;
     builder->launch.scratch = 0;
     add_memory(builder, part->memory);
@@ -316,10 +316,10 @@ static int multiply_part(struct builder *builder, const struct gpu_call *call, c
     add_scratch(builder, form->size);
     add_values(builder, bias);
     add_memory(builder, p->has_residual ? residual->buffer->memory : NULL);
-    if (v[GPU_MATMUL_MIX].present)
+    if (v[OPERAND(matmul, mix)].present)
         add_scratch(builder, form->size);
     else
-        add_memory(builder, v[GPU_MATMUL_OUTPUT].buffer->memory);
+        add_memory(builder, v[OPERAND(matmul, output)].buffer->memory);
     if (form->is_sorted)
         add_scratch(builder, form->size);
     else
@@ -334,10 +334,10 @@ static int multiply_part(struct builder *builder, const struct gpu_call *call, c
 
 int matmul(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *residual = &v[GPU_MATMUL_RESIDUAL];
-    const struct gpu_view *experts = &v[GPU_MATMUL_EXPERTS];
-    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight;
-    bool is_mixed = v[GPU_MATMUL_MIX].present;
+    const struct gpu_view *v = call->views, *residual = &v[OPERAND(matmul, residual)];
+    const struct gpu_view *experts = &v[OPERAND(matmul, experts)];
+    const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight;
+    bool is_mixed = v[OPERAND(matmul, mix)].present;
     struct matmul_form form = matmul_form(builder->device, call);
     struct matmul_parameters p = {.n_chunks = (uint32_t)form.n_chunks,
                                   .rows = (uint32_t)weight->base.ne[1],
@@ -353,8 +353,8 @@ int matmul(struct builder *builder, const struct gpu_call *call)
                                   .ids_stride = experts->present ? stride(experts, 1) : 0,
                                   .tiles_offset = (uint32_t)(form.tiles / 4),
                                   .columns_offset = (uint32_t)(form.places / 4),
-                                  .has_gate = v[GPU_MATMUL_GATE].present,
-                                  .has_bias = v[GPU_MATMUL_BIAS].present,
+                                  .has_gate = v[OPERAND(matmul, gate)].present,
+                                  .has_bias = v[OPERAND(matmul, bias)].present,
                                   .has_residual = residual->present && !is_mixed,
                                   .has_ids = experts->present,
                                   .activation = call->args.matmul.activation,

@@ -8,9 +8,9 @@
 
 int rope(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT], *output = &v[GPU_ROPE_OUTPUT];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(rope, input)], *output = &v[OPERAND(rope, output)];
     const struct engine_op_rope *args = &call->args.rope;
-    const struct engine_weight *factors = v[GPU_ROPE_FACTORS].weight;
+    const struct engine_weight *factors = v[OPERAND(rope, factors)].weight;
     void *table;
     struct {
         struct shape shape;
@@ -26,7 +26,7 @@ int rope(struct builder *builder, const struct gpu_call *call)
     if (!status) status = get_group_kernel(builder, SOURCE_ROWS, "rope");
     if (status) return status;
     p.input = rows_view(add_view(builder, input), input);
-    p.positions_offset = add_view(builder, &v[GPU_ROPE_POSITIONS]);
+    p.positions_offset = add_view(builder, &v[OPERAND(rope, positions)]);
     add_memory(builder, table);
     p.output = rows_view(add_view(builder, output), output);
     set_parameters(builder, &p, sizeof p);
@@ -36,7 +36,7 @@ int rope(struct builder *builder, const struct gpu_call *call)
 
 int norm(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *output = &v[GPU_NORM_OUTPUT];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)], *output = &v[OPERAND(norm, output)];
     uint64_t n_rows = input->ne[1] * input->ne[2];
     struct {
         struct shape shape;
@@ -45,12 +45,12 @@ int norm(struct builder *builder, const struct gpu_call *call)
         float epsilon;
     } p = {.shape = shape_of(input),
            .is_layer = call->args.norm.kind == ENGINE_NORM_LAYER,
-           .has_bias = v[GPU_NORM_BIAS].present,
-           .has_weight = v[GPU_NORM_WEIGHT].present,
+           .has_bias = v[OPERAND(norm, bias)].present,
+           .has_weight = v[OPERAND(norm, weight)].present,
            .epsilon = call->args.norm.epsilon};
     p.input = rows_view(add_view(builder, input), input);
-    add_values(builder, &v[GPU_NORM_WEIGHT]);
-    add_values(builder, &v[GPU_NORM_BIAS]);
+    add_values(builder, &v[OPERAND(norm, weight)]);
+    add_values(builder, &v[OPERAND(norm, bias)]);
     p.output = rows_view(add_view(builder, output), output);
     set_parameters(builder, &p, sizeof p);
     spread(builder, builder->device->vectors ? n_rows : n_rows * GROUP);
@@ -87,32 +87,38 @@ static int rows(struct builder *builder, const struct gpu_view *a, const struct 
     return status ? status : finish(builder);
 }
 
-int add_mul_or_activate(struct builder *builder, const struct gpu_call *call)
-{
-    const struct gpu_view *v = call->views;
-    const struct engine_op_activate *args = &call->args.activate;
-    struct rows_parameters p = {.op = call->op == ENGINE_OP_ADD ? ROWS_ADD : ROWS_MUL};
-    if (call->op != ENGINE_OP_ACTIVATE)
-        return rows(builder, &v[GPU_BINARY_A], &v[GPU_BINARY_B], &v[GPU_BINARY_OUTPUT], &p);
-    p = (struct rows_parameters){.op = v[GPU_ACTIVATE_FACTOR].present ? ROWS_GATED : ROWS_ACTIVATE,
-                                 .activation = args->activation,
-                                 .limit = args->limit,
-                                 .alpha = args->alpha};
-    return rows(builder, &v[GPU_ACTIVATE_INPUT], &v[GPU_ACTIVATE_FACTOR], &v[GPU_ACTIVATE_OUTPUT], &p);
-}
-
 /* Copies both parts, the rows of b again and again where it has one for each token. */
-int concat(struct builder *builder, const struct gpu_call *call)
+static int concat(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *a = &v[GPU_CONCAT_A], *b = &v[GPU_CONCAT_B], none = {0};
+    const struct gpu_view *v = call->views, *a = &v[OPERAND(concat, a)], *b = &v[OPERAND(concat, b)], none = {0};
     struct rows_parameters p = {.op = ROWS_ACTIVATE, .activation = ENGINE_ACTIVATION_NONE};
     struct builder second = another(builder);
-    struct gpu_view repeated = *b, output = v[GPU_CONCAT_OUTPUT];
+    struct gpu_view repeated = *b, output = v[OPERAND(concat, output)];
     int status = rows(builder, a, &none, &output, &p);
     if (b->ne[1] == 1) repeated.nb[1] = 0;
     repeated.ne[1] = a->ne[1];
     output.offset += a->ne[0] * sizeof(float);
     return status ? status : rows(&second, &repeated, &none, &output, &p);
+}
+
+static int activate(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *factor = &v[OPERAND(activate, factor)];
+    const struct engine_op_activate *args = &call->args.activate;
+    struct rows_parameters p = {.op = factor->present ? ROWS_GATED : ROWS_ACTIVATE,
+                                .activation = args->activation,
+                                .limit = args->limit,
+                                .alpha = args->alpha};
+    return rows(builder, &v[OPERAND(activate, input)], factor, &v[OPERAND(activate, output)], &p);
+}
+
+int element_wise(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views;
+    struct rows_parameters p = {.op = call->op == ENGINE_OP_ADD ? ROWS_ADD : ROWS_MUL};
+    if (call->op == ENGINE_OP_CONCAT) return concat(builder, call);
+    if (call->op == ENGINE_OP_ACTIVATE) return activate(builder, call);
+    return rows(builder, &v[OPERAND(binary, a)], &v[OPERAND(binary, b)], &v[OPERAND(binary, output)], &p);
 }
 
 /* ---- Get rows ------------------------------------------------------------------------------------------ */
@@ -138,10 +144,10 @@ static int pick_rows(struct builder *builder, const struct gpu_view *source, con
 
 int get_rows(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *which = &v[GPU_GET_ROWS_ROWS], *output = &v[GPU_GET_ROWS_OUTPUT];
-    const struct engine_weight *weight = v[GPU_GET_ROWS_SOURCE].weight;
+    const struct gpu_view *v = call->views, *which = &v[OPERAND(get_rows, rows)], *output = &v[OPERAND(get_rows, output)];
+    const struct engine_weight *weight = v[OPERAND(get_rows, source)].weight;
     char options[32];
-    if (!weight) return pick_rows(builder, &v[GPU_GET_ROWS_SOURCE], which, output);
+    if (!weight) return pick_rows(builder, &v[OPERAND(get_rows, source)], which, output);
     snprintf(options, sizeof options, "-DTYPE=%u", weight->base.type);
     int status =
         get_kernel(builder, SOURCE_GET_ROWS, options, "get_rows", builder->device->vectors ? 1 : GROUP);
@@ -171,8 +177,8 @@ int get_rows(struct builder *builder, const struct gpu_call *call)
 
 int route(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *logits = &v[GPU_ROUTE_LOGITS], *ids = &v[GPU_ROUTE_IDS];
-    const struct gpu_view *weights = &v[GPU_ROUTE_WEIGHTS];
+    const struct gpu_view *v = call->views, *logits = &v[OPERAND(route, logits)], *ids = &v[OPERAND(route, ids)];
+    const struct gpu_view *weights = &v[OPERAND(route, weights)];
     const struct engine_op_route *args = &call->args.route;
     struct {
         uint32_t n_experts, n_used, n_tokens;
@@ -185,7 +191,7 @@ int route(struct builder *builder, const struct gpu_call *call)
            .logits_stride = stride(logits, 1),
            .ids_stride = stride(ids, 1),
            .weights_stride = stride(weights, 1),
-           .has_bias = v[GPU_ROUTE_BIAS].present,
+           .has_bias = v[OPERAND(route, bias)].present,
            .function = args->function,
            .n_groups = args->n_groups,
            .n_groups_used = args->n_groups_used,
@@ -194,7 +200,7 @@ int route(struct builder *builder, const struct gpu_call *call)
            .floor = args->floor,
            .scale = args->scale == 0 ? 1 : args->scale};
     p.logits_offset = add_view(builder, logits);
-    add_values(builder, &v[GPU_ROUTE_BIAS]);
+    add_values(builder, &v[OPERAND(route, bias)]);
     p.ids_offset = add_view(builder, ids);
     p.weights_offset = add_view(builder, weights);
     set_parameters(builder, &p, sizeof p);

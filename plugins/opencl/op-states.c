@@ -24,23 +24,23 @@ static int conv_launch(struct builder *builder, const char *name, struct conv_pa
 
 int conv(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_CONV_INPUT], *output = &v[GPU_CONV_OUTPUT];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(conv, input)], *output = &v[OPERAND(conv, output)];
     struct builder second = another(builder);
     struct conv_parameters p = {.n = (uint32_t)input->ne[0],
                                 .n_tokens = (uint32_t)input->ne[1],
-                                .taps = (uint32_t)v[GPU_CONV_WEIGHT].ne[0]};
+                                .taps = (uint32_t)v[OPERAND(conv, weight)].ne[0]};
     p.input = rows_view(add_view(builder, input), input);
-    add_values(builder, &v[GPU_CONV_WEIGHT]);
-    p.positions_offset = add_view(builder, &v[GPU_CONV_POSITIONS]);
-    p.states_offset = add_view(builder, &v[GPU_CONV_STATES]);
-    p.state_offset = add_view(builder, &v[GPU_CONV_STATE]);
+    add_values(builder, &v[OPERAND(conv, weight)]);
+    p.positions_offset = add_view(builder, &v[OPERAND(conv, positions)]);
+    p.states_offset = add_view(builder, &v[OPERAND(conv, states)]);
+    p.state_offset = add_view(builder, &v[OPERAND(conv, state)]);
     p.output = rows_view(add_view(builder, output), output);
     int status = conv_launch(builder, "conv", &p);
     if (status) return status;
     add_view(&second, input);
-    add_view(&second, &v[GPU_CONV_POSITIONS]);
-    add_view(&second, &v[GPU_CONV_STATES]);
-    add_view(&second, &v[GPU_CONV_STATE]);
+    add_view(&second, &v[OPERAND(conv, positions)]);
+    add_view(&second, &v[OPERAND(conv, states)]);
+    add_view(&second, &v[OPERAND(conv, state)]);
     return conv_launch(&second, "keep_inputs", &p);
 }
 
@@ -55,8 +55,8 @@ static struct rows_view optional_view(struct builder *builder, const struct gpu_
 
 int scan(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *q = &v[GPU_SCAN_Q], *values = &v[GPU_SCAN_V];
-    const struct gpu_view *decay = &v[GPU_SCAN_DECAY], *rates = &v[GPU_SCAN_RATES];
+    const struct gpu_view *v = call->views, *q = &v[OPERAND(scan, q)], *values = &v[OPERAND(scan, v)];
+    const struct gpu_view *decay = &v[OPERAND(scan, decay)], *rates = &v[OPERAND(scan, rates)];
     uint64_t value_dim = values->ne[0], n_heads = values->ne[1];
     unsigned use = !decay->present     ? DECAY_ABSENT
                    : rates->present    ? DECAY_WITH_RATES
@@ -67,8 +67,8 @@ int scan(struct builder *builder, const struct gpu_call *call)
     snprintf(
         options, sizeof options,
         "-DKEY_DIM=%u -DVALUE_DIM=%u -DHEADS_IN_GROUP=%u -DDECAY=%u -DHAS_A=%d -DHAS_ERASE=%d -DHAS_BONUS=%d",
-        (unsigned)q->ne[0], (unsigned)value_dim, (unsigned)(n_heads / q->ne[1]), use, v[GPU_SCAN_A].present,
-        v[GPU_SCAN_ERASE].present, v[GPU_SCAN_BONUS].present);
+        (unsigned)q->ne[0], (unsigned)value_dim, (unsigned)(n_heads / q->ne[1]), use, v[OPERAND(scan, a)].present,
+        v[OPERAND(scan, erase)].present, v[OPERAND(scan, bonus)].present);
     int status = get_kernel(builder, SOURCE_STATES, options, "scan", group);
     if (status) return status;
     struct {
@@ -78,18 +78,18 @@ int scan(struct builder *builder, const struct gpu_call *call)
         float scale;
     } p = {.n_tokens = (uint32_t)q->ne[2], .scale = call->args.scan.scale == 0 ? 1 : call->args.scan.scale};
     p.q = rows_view(add_view(builder, q), q);
-    p.k = rows_view(add_view(builder, &v[GPU_SCAN_K]), &v[GPU_SCAN_K]);
+    p.k = rows_view(add_view(builder, &v[OPERAND(scan, k)]), &v[OPERAND(scan, k)]);
     p.v = rows_view(add_view(builder, values), values);
     p.decay = optional_view(builder, decay);
     add_values(builder, rates);
-    p.a = optional_view(builder, &v[GPU_SCAN_A]);
-    p.b = optional_view(builder, &v[GPU_SCAN_B]);
-    p.erase = optional_view(builder, &v[GPU_SCAN_ERASE]);
-    add_values(builder, &v[GPU_SCAN_BONUS]);
-    p.positions_offset = add_view(builder, &v[GPU_SCAN_POSITIONS]);
-    p.states_offset = add_view(builder, &v[GPU_SCAN_STATES]);
-    p.state_offset = add_view(builder, &v[GPU_SCAN_STATE]);
-    p.output = rows_view(add_view(builder, &v[GPU_SCAN_OUTPUT]), &v[GPU_SCAN_OUTPUT]);
+    p.a = optional_view(builder, &v[OPERAND(scan, a)]);
+    p.b = optional_view(builder, &v[OPERAND(scan, b)]);
+    p.erase = optional_view(builder, &v[OPERAND(scan, erase)]);
+    add_values(builder, &v[OPERAND(scan, bonus)]);
+    p.positions_offset = add_view(builder, &v[OPERAND(scan, positions)]);
+    p.states_offset = add_view(builder, &v[OPERAND(scan, states)]);
+    p.state_offset = add_view(builder, &v[OPERAND(scan, state)]);
+    p.output = rows_view(add_view(builder, &v[OPERAND(scan, output)]), &v[OPERAND(scan, output)]);
     set_parameters(builder, &p, sizeof p);
     set_size(builder, 2, (size_t)((value_dim + SCAN_COLUMNS - 1) / SCAN_COLUMNS), (size_t)n_heads, group, 1);
     return finish(builder);

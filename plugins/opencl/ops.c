@@ -2,6 +2,28 @@
  * supports and how much memory it takes. */
 #include "builder.h"
 
+/* An operation without one is refused. */
+static int (*const builders[])(struct builder *builder, const struct gpu_call *call) = {
+    [ENGINE_OP_MATMUL] = matmul,
+    [ENGINE_OP_ATTENTION] = attention,
+    [ENGINE_OP_CACHE_WRITE] = cache_write,
+    [ENGINE_OP_ROPE] = rope,
+    [ENGINE_OP_NORM] = norm,
+    [ENGINE_OP_GET_ROWS] = get_rows,
+    [ENGINE_OP_ADD] = element_wise,
+    [ENGINE_OP_MUL] = element_wise,
+    [ENGINE_OP_ACTIVATE] = element_wise,
+    [ENGINE_OP_ROUTE] = route,
+    [ENGINE_OP_CONCAT] = element_wise,
+    [ENGINE_OP_CONV] = conv,
+    [ENGINE_OP_SCAN] = scan,
+};
+
+bool op_has_kernel(uint32_t op)
+{
+    return op < sizeof builders / sizeof *builders && builders[op];
+}
+
 static struct gpu_request make_request(struct engine_device *device, bool planning)
 {
     return (struct gpu_request){opencl_host, device, &device->limits, planning, NULL};
@@ -30,19 +52,7 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
 static int append(struct engine_device *device, struct launches *recording, const struct gpu_call *call)
 {
     struct builder builder = {.device = device, .recording = recording};
-    switch (call->op) {
-    case ENGINE_OP_MATMUL: return matmul(&builder, call);
-    case ENGINE_OP_ATTENTION: return attention(&builder, call);
-    case ENGINE_OP_CACHE_WRITE: return cache_write(&builder, call);
-    case ENGINE_OP_ROPE: return rope(&builder, call);
-    case ENGINE_OP_NORM: return norm(&builder, call);
-    case ENGINE_OP_GET_ROWS: return get_rows(&builder, call);
-    case ENGINE_OP_ROUTE: return route(&builder, call);
-    case ENGINE_OP_CONCAT: return concat(&builder, call);
-    case ENGINE_OP_CONV: return conv(&builder, call);
-    case ENGINE_OP_SCAN: return scan(&builder, call);
-    default: return add_mul_or_activate(&builder, call);
-    }
+    return builders[call->op](&builder, call);
 }
 
 int op_append(struct engine_device *device, struct launches *recording, uint32_t op, const void *args)

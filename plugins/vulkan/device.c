@@ -72,6 +72,7 @@ static void read_limits(struct engine_device *device)
     device->limits.max_head_dim = MAX_HEAD_DIM;
     device->limits.max_experts = MAX_EXPERTS;
     device->limits.weight_type = weight_type_known;
+    device->limits.has_kernel = op_has_kernel;
     device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
     uint32_t invocations = limits->maxComputeWorkGroupInvocations;
     if (invocations > limits->maxComputeWorkGroupSize[0]) invocations = limits->maxComputeWorkGroupSize[0];

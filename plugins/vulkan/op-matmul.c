@@ -144,10 +144,10 @@ static uint64_t aligned_size(uint64_t size)
 /* Tokens that are taken at once. */
 static uint32_t most_tokens(const struct gpu_call *call)
 {
-    const struct gpu_view *experts = &call->views[GPU_MATMUL_EXPERTS];
-    uint64_t tokens = call->views[GPU_MATMUL_INPUT].ne[2];
-    if (!call->views[GPU_MATMUL_MIX].present) return (uint32_t)tokens;
-    uint64_t most = MOST_PRODUCT / (call->views[GPU_MATMUL_WEIGHT].ne[1] * experts->ne[0] * 4);
+    const struct gpu_view *experts = &call->views[OPERAND(matmul, experts)];
+    uint64_t tokens = call->views[OPERAND(matmul, input)].ne[2];
+    if (!call->views[OPERAND(matmul, mix)].present) return (uint32_t)tokens;
+    uint64_t most = MOST_PRODUCT / (call->views[OPERAND(matmul, weight)].ne[1] * experts->ne[0] * 4);
     return least(tokens, most > 0 ? (uint32_t)most : 1);
 }
 
@@ -179,15 +179,15 @@ static void group_columns(const struct engine_device *device, uint32_t type, uin
 static struct product make_product(const struct engine_device *device, const struct gpu_call *call,
                                    uint32_t first, uint32_t count)
 {
-    const struct gpu_view *v = call->views, *weight = &v[GPU_MATMUL_WEIGHT];
+    const struct gpu_view *v = call->views, *weight = &v[OPERAND(matmul, weight)];
     struct product product = {.call = call, .n_slots = 1, .tokens = count};
     int dimension = call->matrices == GPU_ONE_MATRIX ? 1 : 2;
-    product.input = of_tokens(&v[GPU_MATMUL_INPUT], dimension, first, count);
+    product.input = of_tokens(&v[OPERAND(matmul, input)], dimension, first, count);
     product.output =
-        of_tokens(&v[GPU_MATMUL_OUTPUT], v[GPU_MATMUL_MIX].present ? 1 : dimension, first, count);
-    product.residual = of_tokens(&v[GPU_MATMUL_RESIDUAL], 1, first, count);
-    product.experts = of_tokens(&v[GPU_MATMUL_EXPERTS], 1, first, count);
-    product.mix = of_tokens(&v[GPU_MATMUL_MIX], 1, first, count);
+        of_tokens(&v[OPERAND(matmul, output)], v[OPERAND(matmul, mix)].present ? 1 : dimension, first, count);
+    product.residual = of_tokens(&v[OPERAND(matmul, residual)], 1, first, count);
+    product.experts = of_tokens(&v[OPERAND(matmul, experts)], 1, first, count);
+    product.mix = of_tokens(&v[OPERAND(matmul, mix)], 1, first, count);
     product.n_panels = (weight->ne[1] + PANEL_ROWS - 1) / PANEL_ROWS;
     product.aligned = is_aligned(&product.input);
     bool whole = product.aligned && weight->ne[0] % 32 == 0;
@@ -223,7 +223,7 @@ static int group(const struct builder *builder, const struct product *product,
 {
     struct builder first = {.device = builder->device, .commands = builder->commands};
     first.dispatch.key = (struct pipeline_key){.shader = SHADER_GROUP, .constants = {GROUP_LANES}};
-    push(&first, product->call->views[GPU_MATMUL_WEIGHT].ne[2]);
+    push(&first, product->call->views[OPERAND(matmul, weight)].ne[2]);
     push(&first, product->tokens);
     push(&first, product->n_slots);
     push(&first, bind_view(&first, 0, &product->experts, ACCESS_READ));
@@ -265,7 +265,7 @@ static int mix(const struct builder *builder, const struct product *product,
 static int add_parts(struct builder *builder, const struct product *product)
 {
     const struct gpu_view *v = product->call->views;
-    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight, *gate = v[GPU_MATMUL_GATE].weight;
+    const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight, *gate = v[OPERAND(matmul, gate)].weight;
     uint64_t part = panels_in_part(builder->device, weight);
     uint32_t n_push = builder->n_push;
     for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
@@ -307,9 +307,9 @@ static void bind_output(struct builder *builder, const struct product *product,
 static int append(struct builder *builder, const struct product *product, const struct memory_range *scratch)
 {
     const struct gpu_view *v = product->call->views, *input = &product->input;
-    const struct gpu_view *residual = &product->residual, *bias = &v[GPU_MATMUL_BIAS];
+    const struct gpu_view *residual = &product->residual, *bias = &v[OPERAND(matmul, bias)];
     const struct engine_op_matmul *args = &product->call->args.matmul;
-    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight;
+    const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight;
     const struct matmul_form *form = &product->form;
     bool adds = residual->present && !product->mix.present;
     uint32_t output_slots, choice = 0, step = 0;
@@ -319,7 +319,7 @@ static int append(struct builder *builder, const struct product *product, const 
     *key = (struct pipeline_key){
         .shader = form->shader,
         .constants = {[1] = product->aligned && (form->rows == 0 || input->ne[0] % 32 == 0),
-                      v[GPU_MATMUL_GATE].present,
+                      v[OPERAND(matmul, gate)].present,
                       bias->present,
                       adds,
                       args->activation,
@@ -370,7 +370,7 @@ int op_matmul(struct builder *builder, const struct gpu_call *call)
 {
     const struct memory_range *scratch = NULL;
     uint64_t size = op_matmul_scratch(builder->device, call);
-    uint32_t tokens = (uint32_t)call->views[GPU_MATMUL_INPUT].ne[call->matrices == GPU_ONE_MATRIX ? 1 : 2];
+    uint32_t tokens = (uint32_t)call->views[OPERAND(matmul, input)].ne[call->matrices == GPU_ONE_MATRIX ? 1 : 2];
     uint32_t most = call->matrices == GPU_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
     int status = size > 0 ? scratch_get(builder->device, size, &scratch) : ENGINE_OK;
     for (uint32_t first = 0; first < tokens && !status; first += most) {

@@ -11,18 +11,18 @@ enum { DECAY_ABSENT, DECAY_OF_HEADS, DECAY_OF_KEYS, DECAY_WITH_RATES };
 /* Adds one of the two dispatches of a convolution. */
 static int conv_dispatch(struct builder *builder, const struct gpu_call *call, bool keep)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_CONV_INPUT];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(conv, input)];
     builder->dispatch.key.shader = SHADER_CONV;
     builder->dispatch.key.constants[1] = keep;
     push(builder, input->ne[0]);
     push(builder, input->ne[1]);
-    push(builder, v[GPU_CONV_WEIGHT].ne[0]);
+    push(builder, v[OPERAND(conv, weight)].ne[0]);
     bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 5, &v[GPU_CONV_OUTPUT], ACCESS_WRITE); /* as far as validation can tell */
-    bind_values(builder, 1, &v[GPU_CONV_WEIGHT]);
-    push(builder, bind_view(builder, 2, &v[GPU_CONV_POSITIONS], ACCESS_READ));
-    push(builder, bind_view(builder, 3, &v[GPU_CONV_STATES], ACCESS_READ));
-    push(builder, bind_view(builder, 4, &v[GPU_CONV_STATE], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ));
+    bind_rows(builder, 5, &v[OPERAND(conv, output)], ACCESS_WRITE); /* as far as validation can tell */
+    bind_values(builder, 1, &v[OPERAND(conv, weight)]);
+    push(builder, bind_view(builder, 2, &v[OPERAND(conv, positions)], ACCESS_READ));
+    push(builder, bind_view(builder, 3, &v[OPERAND(conv, states)], ACCESS_READ));
+    push(builder, bind_view(builder, 4, &v[OPERAND(conv, state)], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ));
     spread(builder, input->ne[0] * input->ne[1]);
     return add(builder);
 }
@@ -46,8 +46,8 @@ static void bind_optional(struct builder *builder, int number, const struct gpu_
 
 int op_scan(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *q = &v[GPU_SCAN_Q], *values = &v[GPU_SCAN_V];
-    const struct gpu_view *decay = &v[GPU_SCAN_DECAY], *rates = &v[GPU_SCAN_RATES];
+    const struct gpu_view *v = call->views, *q = &v[OPERAND(scan, q)], *values = &v[OPERAND(scan, v)];
+    const struct gpu_view *decay = &v[OPERAND(scan, decay)], *rates = &v[OPERAND(scan, rates)];
     uint64_t value_dim = values->ne[0], n_heads = values->ne[1];
     builder->dispatch.key = (struct pipeline_key){
         .shader = SHADER_SCAN,
@@ -56,22 +56,22 @@ int op_scan(struct builder *builder, const struct gpu_call *call)
                       : rates->present    ? DECAY_WITH_RATES
                       : decay->ne[0] == 1 ? DECAY_OF_HEADS
                                           : DECAY_OF_KEYS,
-                      v[GPU_SCAN_A].present, v[GPU_SCAN_ERASE].present, v[GPU_SCAN_BONUS].present}};
+                      v[OPERAND(scan, a)].present, v[OPERAND(scan, erase)].present, v[OPERAND(scan, bonus)].present}};
     push(builder, q->ne[2]);
     bind_rows(builder, 0, q, ACCESS_READ);
-    bind_rows(builder, 1, &v[GPU_SCAN_K], ACCESS_READ);
+    bind_rows(builder, 1, &v[OPERAND(scan, k)], ACCESS_READ);
     bind_rows(builder, 2, values, ACCESS_READ);
-    bind_rows(builder, 6, &v[GPU_SCAN_OUTPUT], ACCESS_WRITE);
-    push(builder, bind_view(builder, 3, &v[GPU_SCAN_POSITIONS], ACCESS_READ));
-    push(builder, bind_view(builder, 4, &v[GPU_SCAN_STATES], ACCESS_READ));
-    push(builder, bind_view(builder, 5, &v[GPU_SCAN_STATE], ACCESS_READ | ACCESS_WRITE));
+    bind_rows(builder, 6, &v[OPERAND(scan, output)], ACCESS_WRITE);
+    push(builder, bind_view(builder, 3, &v[OPERAND(scan, positions)], ACCESS_READ));
+    push(builder, bind_view(builder, 4, &v[OPERAND(scan, states)], ACCESS_READ));
+    push(builder, bind_view(builder, 5, &v[OPERAND(scan, state)], ACCESS_READ | ACCESS_WRITE));
     push_float(builder, call->args.scan.scale == 0 ? 1 : call->args.scan.scale);
     bind_optional(builder, 7, decay);
-    bind_optional(builder, 9, &v[GPU_SCAN_A]);
-    bind_optional(builder, 10, &v[GPU_SCAN_B]);
-    bind_optional(builder, 11, &v[GPU_SCAN_ERASE]);
+    bind_optional(builder, 9, &v[OPERAND(scan, a)]);
+    bind_optional(builder, 10, &v[OPERAND(scan, b)]);
+    bind_optional(builder, 11, &v[OPERAND(scan, erase)]);
     if (rates->present) bind_values(builder, 8, rates);
-    if (v[GPU_SCAN_BONUS].present) bind_values(builder, 12, &v[GPU_SCAN_BONUS]);
+    if (v[OPERAND(scan, bonus)].present) bind_values(builder, 12, &v[OPERAND(scan, bonus)]);
     uint64_t groups = (value_dim + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
     if (groups > builder->device->max_groups[0] || n_heads > builder->device->max_groups[1])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "scan: too many heads or values");

@@ -32,9 +32,9 @@ static enum shader attention_shader(const struct engine_device *device, uint32_t
  * alone are too few to fill a GPU. The block table's width says how far back tokens may look. */
 static uint32_t attention_splits(const struct engine_device *device, const struct gpu_call *call)
 {
-    const struct gpu_view *q = &call->views[GPU_ATTENTION_Q];
+    const struct gpu_view *q = &call->views[OPERAND(attention, q)];
     uint64_t heads = q->ne[1] * q->ne[2];
-    uint64_t reach = call->views[GPU_ATTENTION_BLOCK_TABLE].ne[0] * call->views[GPU_ATTENTION_K].ne[1];
+    uint64_t reach = call->views[OPERAND(attention, block_table)].ne[0] * call->views[OPERAND(attention, k)].ne[1];
     if (call->args.attention.window > 0) reach = least(reach, call->args.attention.window);
     if (call->args.attention.chunk > 0) reach = least(reach, call->args.attention.chunk);
     if (!device->splits || heads > FEW_HEADS || q->ne[1] * MOST_SPLITS > device->max_groups[0]) return 1;
@@ -46,14 +46,14 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
  * for, so that it doesn't grow as contexts do. */
 static uint64_t attention_scratch(const struct gpu_call *call)
 {
-    uint64_t n_heads = call->views[GPU_ATTENTION_Q].ne[1], tokens = FEW_HEADS / n_heads;
-    return n_heads * tokens * MOST_SPLITS * (call->views[GPU_ATTENTION_V].ne[0] + 2) * 4;
+    uint64_t n_heads = call->views[OPERAND(attention, q)].ne[1], tokens = FEW_HEADS / n_heads;
+    return n_heads * tokens * MOST_SPLITS * (call->views[OPERAND(attention, v)].ne[0] + 2) * 4;
 }
 
 /* The second half of a split attention. */
 static int join(struct builder *builder, const struct gpu_call *call, const struct memory_range *parts)
 {
-    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q];
+    const struct gpu_view *v = call->views, *q = &v[OPERAND(attention, q)];
     struct builder second = {.device = builder->device, .commands = builder->commands};
     second.dispatch.key = builder->dispatch.key;
     second.dispatch.key.shader = SHADER_ATTENTION_JOIN;
@@ -61,11 +61,11 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
     second.dispatch.key.constants[5] = second.dispatch.key.constants[7] = 0;
     push(&second, q->ne[1]);
     push(&second, q->ne[2]);
-    push(&second, bind_view(&second, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
-    bind_rows(&second, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
+    push(&second, bind_view(&second, 5, &v[OPERAND(attention, positions)], ACCESS_READ));
+    bind_rows(&second, 6, &v[OPERAND(attention, output)], ACCESS_WRITE);
     bind_range(&second, 7, parts, 0, parts->size, ACCESS_READ);
     second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* placeholder for unused ones */
-    if (v[GPU_ATTENTION_SINKS].present) bind_values(&second, 0, &v[GPU_ATTENTION_SINKS]);
+    if (v[OPERAND(attention, sinks)].present) bind_values(&second, 0, &v[OPERAND(attention, sinks)]);
     second.dispatch.groups[0] = (uint32_t)q->ne[1];
     second.dispatch.groups[1] = builder->dispatch.groups[1];
     return add(&second);
@@ -73,11 +73,11 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
 
 static int attention(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
-    const struct gpu_view *slopes = &v[GPU_ATTENTION_SLOPES], *sinks = &v[GPU_ATTENTION_SINKS],
-                          *biases = &v[GPU_ATTENTION_BIASES];
+    const struct gpu_view *v = call->views, *q = &v[OPERAND(attention, q)], *k = &v[OPERAND(attention, k)];
+    const struct gpu_view *slopes = &v[OPERAND(attention, slopes)], *sinks = &v[OPERAND(attention, sinks)],
+                          *biases = &v[OPERAND(attention, distance_bias)];
     const struct engine_op_attention *args = &call->args.attention;
-    uint32_t value_dim = (uint32_t)v[GPU_ATTENTION_V].ne[0], splits = attention_splits(builder->device, call);
+    uint32_t value_dim = (uint32_t)v[OPERAND(attention, v)].ne[0], splits = attention_splits(builder->device, call);
     const struct memory_range *parts = NULL;
     if (splits > 1) {
         int status = scratch_get(builder->device, attention_scratch(call), &parts);
@@ -85,7 +85,7 @@ static int attention(struct builder *builder, const struct gpu_call *call)
         bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
     }
     builder->dispatch.key = (struct pipeline_key){
-        .shader = attention_shader(builder->device, k->type, v[GPU_ATTENTION_V].type),
+        .shader = attention_shader(builder->device, k->type, v[OPERAND(attention, v)].type),
         .constants = {ATTENTION_LANES, (value_dim + ATTENTION_LANES - 1) / ATTENTION_LANES,
                       (uint32_t)q->ne[0], splits, value_dim,
                       slopes->present   ? 1
@@ -96,21 +96,21 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     push(builder, k->ne[2]);
     push(builder, q->ne[2]);
     push(builder, k->ne[1]);
-    push(builder, stride(&v[GPU_ATTENTION_BLOCK_TABLE], 1));
+    push(builder, stride(&v[OPERAND(attention, block_table)], 1));
     bind_rows(builder, 0, q, ACCESS_READ);
     push(builder, bind_view(builder, 1, k, ACCESS_READ));
-    push(builder, bind_view(builder, 2, &v[GPU_ATTENTION_V], ACCESS_READ));
-    push(builder, bind_view(builder, 3, &v[GPU_ATTENTION_BLOCK_TABLE], ACCESS_READ));
-    push(builder, bind_view(builder, 4, &v[GPU_ATTENTION_SEQUENCES], ACCESS_READ));
-    push(builder, bind_view(builder, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
-    bind_rows(builder, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
+    push(builder, bind_view(builder, 2, &v[OPERAND(attention, v)], ACCESS_READ));
+    push(builder, bind_view(builder, 3, &v[OPERAND(attention, block_table)], ACCESS_READ));
+    push(builder, bind_view(builder, 4, &v[OPERAND(attention, sequences)], ACCESS_READ));
+    push(builder, bind_view(builder, 5, &v[OPERAND(attention, positions)], ACCESS_READ));
+    bind_rows(builder, 6, &v[OPERAND(attention, output)], ACCESS_WRITE);
     push_float(builder, args->scale);
     push(builder, args->window);
     push(builder, args->chunk);
     push_float(builder, args->softcap);
-    push(builder, v[GPU_ATTENTION_POSITIONS].ne[1] == 2 ? stride(&v[GPU_ATTENTION_POSITIONS], 1) : 0);
-    push(builder, call->value_step / (v[GPU_ATTENTION_V].type == ENGINE_TYPE_F32   ? 4
-                                      : v[GPU_ATTENTION_V].type == ENGINE_TYPE_F16 ? 2
+    push(builder, v[OPERAND(attention, positions)].ne[1] == 2 ? stride(&v[OPERAND(attention, positions)], 1) : 0);
+    push(builder, call->value_step / (v[OPERAND(attention, v)].type == ENGINE_TYPE_F32   ? 4
+                                      : v[OPERAND(attention, v)].type == ENGINE_TYPE_F16 ? 2
                                                                                    : 1));
     push(builder, biases->present ? biases->ne[0] / 2 : 0);
     if (sinks->present && splits == 1) bind_values(builder, 7, sinks);
@@ -125,8 +125,8 @@ static int attention(struct builder *builder, const struct gpu_call *call)
 
 static int cache_write(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_CACHE_WRITE_INPUT],
-                          *cache = &v[GPU_CACHE_WRITE_CACHE];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(cache_write, input)],
+                          *cache = &v[OPERAND(cache_write, cache)];
     uint64_t step = cache->type == ENGINE_TYPE_F32 ? 1 : cache->type == ENGINE_TYPE_F16 ? 2 : 32;
     builder->dispatch.key.shader = cache->type == ENGINE_TYPE_F32   ? SHADER_CACHE_WRITE_F32
                                    : cache->type == ENGINE_TYPE_F16 ? SHADER_CACHE_WRITE_F16
@@ -136,7 +136,7 @@ static int cache_write(struct builder *builder, const struct gpu_call *call)
     push(builder, input->ne[2]);
     push(builder, cache->ne[1]);
     bind_rows(builder, 0, input, ACCESS_READ);
-    push(builder, bind_view(builder, 1, &v[GPU_CACHE_WRITE_SLOTS], ACCESS_READ));
+    push(builder, bind_view(builder, 1, &v[OPERAND(cache_write, slots)], ACCESS_READ));
     push(builder, bind_view(builder, 2, cache, ACCESS_READ | ACCESS_WRITE));
     spread(builder, input->ne[0] / step * input->ne[1] * input->ne[2]);
     return add(builder);
@@ -146,9 +146,9 @@ static int cache_write(struct builder *builder, const struct gpu_call *call)
 
 static int rope(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(rope, input)];
     const struct engine_op_rope *args = &call->args.rope;
-    const struct engine_weight *factors = v[GPU_ROPE_FACTORS].weight;
+    const struct engine_weight *factors = v[OPERAND(rope, factors)].weight;
     void *memory;
     int status = rope_table_get(vulkan_host, builder->device, &builder->device->rope_tables, args, factors,
                                 factors ? factors->values : NULL, &memory);
@@ -161,8 +161,8 @@ static int rope(struct builder *builder, const struct gpu_call *call)
     push(builder, input->ne[2]);
     push(builder, args->n_dims);
     bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 3, &v[GPU_ROPE_OUTPUT], ACCESS_WRITE);
-    push(builder, bind_view(builder, 1, &v[GPU_ROPE_POSITIONS], ACCESS_READ));
+    bind_rows(builder, 3, &v[OPERAND(rope, output)], ACCESS_WRITE);
+    push(builder, bind_view(builder, 1, &v[OPERAND(rope, positions)], ACCESS_READ));
     push_float(builder, args->magnitude == 0 ? 1 : args->magnitude);
     bind_range(builder, 2, table, 0, table->size, ACCESS_CONSTANT);
     spread(builder, (input->ne[0] - args->n_dims / 2) * input->ne[1] * input->ne[2]);
@@ -171,8 +171,8 @@ static int rope(struct builder *builder, const struct gpu_call *call)
 
 static int norm(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *weight = &v[GPU_NORM_WEIGHT],
-                          *bias = &v[GPU_NORM_BIAS];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)], *weight = &v[OPERAND(norm, weight)],
+                          *bias = &v[OPERAND(norm, bias)];
     enum shader shader = builder->device->subgroups ? SHADER_NORM_SUBGROUPS : SHADER_NORM;
     builder->dispatch.key = (struct pipeline_key){
         .shader = shader,
@@ -181,7 +181,7 @@ static int norm(struct builder *builder, const struct gpu_call *call)
     push(builder, input->ne[1]);
     push(builder, input->ne[2]);
     bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 2, &v[GPU_NORM_OUTPUT], ACCESS_WRITE);
+    bind_rows(builder, 2, &v[OPERAND(norm, output)], ACCESS_WRITE);
     push_float(builder, call->args.norm.epsilon);
     if (weight->present) bind_values(builder, 1, weight);
     if (bias->present) bind_values(builder, 3, bias);
@@ -197,8 +197,8 @@ enum { B_ABSENT, B_SUMMAND, B_FACTOR, B_BEHIND };
  * number for each row, that is repeated, or absent. */
 static int rows(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *a = &v[GPU_BINARY_A], *b = &v[GPU_BINARY_B],
-                          *output = &v[GPU_BINARY_OUTPUT];
+    const struct gpu_view *v = call->views, *a = &v[OPERAND(binary, a)], *b = &v[OPERAND(binary, b)],
+                          *output = &v[OPERAND(binary, output)];
     const struct engine_op_activate *args = call->op == ENGINE_OP_ACTIVATE ? &call->args.activate : NULL;
     uint32_t join = !b->present                    ? B_ABSENT
                     : call->op == ENGINE_OP_ADD    ? B_SUMMAND
@@ -226,7 +226,7 @@ static int rows(struct builder *builder, const struct gpu_call *call)
 
 static int route(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *logits = &v[GPU_ROUTE_LOGITS], *bias = &v[GPU_ROUTE_BIAS];
+    const struct gpu_view *v = call->views, *logits = &v[OPERAND(route, logits)], *bias = &v[OPERAND(route, bias)];
     const struct engine_op_route *args = &call->args.route;
     builder->dispatch.key = (struct pipeline_key){
         .shader = SHADER_ROUTE,
@@ -234,15 +234,15 @@ static int route(struct builder *builder, const struct gpu_call *call)
                       args->group_score == ENGINE_ROUTE_GROUP_TOP2, args->normalise}};
     push(builder, logits->ne[0]);
     push(builder, logits->ne[1]);
-    push(builder, v[GPU_ROUTE_IDS].ne[0]);
+    push(builder, v[OPERAND(route, ids)].ne[0]);
     push(builder, args->n_groups > 1 ? args->n_groups : 1);
     push(builder, args->n_groups > 1 ? args->n_groups_used : 1);
     push(builder, bind_view(builder, 0, logits, ACCESS_READ));
     push(builder, stride(logits, 1));
-    push(builder, bind_view(builder, 2, &v[GPU_ROUTE_IDS], ACCESS_WRITE));
-    push(builder, stride(&v[GPU_ROUTE_IDS], 1));
-    push(builder, bind_view(builder, 3, &v[GPU_ROUTE_WEIGHTS], ACCESS_WRITE));
-    push(builder, stride(&v[GPU_ROUTE_WEIGHTS], 1));
+    push(builder, bind_view(builder, 2, &v[OPERAND(route, ids)], ACCESS_WRITE));
+    push(builder, stride(&v[OPERAND(route, ids)], 1));
+    push(builder, bind_view(builder, 3, &v[OPERAND(route, weights)], ACCESS_WRITE));
+    push(builder, stride(&v[OPERAND(route, weights)], 1));
     push_float(builder, args->floor);
     push_float(builder, args->scale == 0 ? 1 : args->scale);
     if (bias->present) bind_values(builder, 1, bias);
@@ -255,8 +255,8 @@ static int route(struct builder *builder, const struct gpu_call *call)
 
 static int get_rows(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *source = &v[GPU_GET_ROWS_SOURCE],
-                          *output = &v[GPU_GET_ROWS_OUTPUT];
+    const struct gpu_view *v = call->views, *source = &v[OPERAND(get_rows, source)],
+                          *output = &v[OPERAND(get_rows, output)];
     const struct engine_weight *weight = source->weight;
     builder->dispatch.key.shader =
         weight ? weight_type(source->type)->first + GET_ROWS : SHADER_GET_ROWS_ACTIVATION;
@@ -267,7 +267,7 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
     push(builder, source->ne[1]);
     push(builder, weight ? 0 : bind_view(builder, 0, source, ACCESS_READ));
     push(builder, weight ? 0 : stride(source, 1));
-    push(builder, bind_view(builder, 2, &v[GPU_GET_ROWS_ROWS], ACCESS_READ));
+    push(builder, bind_view(builder, 2, &v[OPERAND(get_rows, rows)], ACCESS_READ));
     push(builder, bind_view(builder, 3, output, ACCESS_WRITE));
     push(builder, stride(output, 1));
     spread(builder, (output->ne[0] + 31) / 32 * output->ne[1]);
@@ -285,6 +285,28 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
+
+/* An operation without one is refused. */
+static int (*const builders[])(struct builder *builder, const struct gpu_call *call) = {
+    [ENGINE_OP_MATMUL] = op_matmul,
+    [ENGINE_OP_ATTENTION] = attention,
+    [ENGINE_OP_CACHE_WRITE] = cache_write,
+    [ENGINE_OP_ROPE] = rope,
+    [ENGINE_OP_NORM] = norm,
+    [ENGINE_OP_GET_ROWS] = get_rows,
+    [ENGINE_OP_ADD] = rows,
+    [ENGINE_OP_MUL] = rows,
+    [ENGINE_OP_ACTIVATE] = rows,
+    [ENGINE_OP_ROUTE] = route,
+    [ENGINE_OP_CONCAT] = rows,
+    [ENGINE_OP_CONV] = op_conv,
+    [ENGINE_OP_SCAN] = op_scan,
+};
+
+bool op_has_kernel(uint32_t op)
+{
+    return op < sizeof builders / sizeof *builders && builders[op];
+}
 
 static struct gpu_request make_request(struct engine_device *device, bool planning)
 {
@@ -321,16 +343,5 @@ int op_append(struct engine_device *device, struct commands *commands, uint32_t 
     struct builder builder = {.device = device, .commands = commands};
     int status = gpu_check(&request, op, args, &call);
     if (status) return status;
-    switch (op) {
-    case ENGINE_OP_MATMUL: return op_matmul(&builder, &call);
-    case ENGINE_OP_ATTENTION: return attention(&builder, &call);
-    case ENGINE_OP_CACHE_WRITE: return cache_write(&builder, &call);
-    case ENGINE_OP_ROPE: return rope(&builder, &call);
-    case ENGINE_OP_NORM: return norm(&builder, &call);
-    case ENGINE_OP_GET_ROWS: return get_rows(&builder, &call);
-    case ENGINE_OP_ROUTE: return route(&builder, &call);
-    case ENGINE_OP_CONV: return op_conv(&builder, &call);
-    case ENGINE_OP_SCAN: return op_scan(&builder, &call);
-    default: return rows(&builder, &call);
-    }
+    return builders[op](&builder, &call);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/ops.h"
+#include "common/ops.h"
 #include "link.h"
 #include "remote.h"
 #include "tokenizers.h"
@@ -162,13 +162,9 @@ static void check_operand(const struct engine_tensor *tensor)
 
 static int fake_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {
-    union op_args *known = (union op_args *)(uintptr_t)args;
-    const struct op_info *info = graph_op_info(op);
     (void)stream;
-    for (const struct op_operand *input = info->inputs; input->offset; input++)
-        if (*op_tensor(known, input->offset)) check_operand(*op_tensor(known, input->offset));
-    for (const size_t *output = info->outputs; *output; output++)
-        if (*op_tensor(known, *output)) check_operand(*op_tensor(known, *output));
+    for (const struct op_operand *operand = op_operands(op); operand->name; operand++)
+        if (op_given(args, operand)) check_operand(op_given(args, operand));
     return ENGINE_OK;
 }
 

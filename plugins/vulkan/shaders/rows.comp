@@ -1,5 +1,4 @@
-// rows.comp: ENGINE_OP_ADD, ENGINE_OP_MUL, ENGINE_OP_ACTIVATE and ENGINE_OP_CONCAT: element by element, over rows with
-// strides.
+// rows.comp: sums, products, activations and rows that are joined: element by element, over rows with strides.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 

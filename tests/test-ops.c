@@ -1,0 +1,94 @@
+/* test-ops.c: the shape rule of common/ops.h, on the suite's examples: which dimension of which operand may change alone.
+ * That its table is plugin-api.h's is compared by tests/tools/operations. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend-fixture.h"
+#include "check/examples.h"
+
+/* The dimensions that nothing else depends on, or that have two good sizes; none in the other examples. */
+static const struct {
+    const char *what, *dimensions;
+} may_change[] = {
+    {"experts", " input[1]"}, /* one column for all of a token's experts, or one for each */
+    {"experts, mix", " input[1]"},
+    {"attention", " block_table[0] block_table[1] positions[1]"},
+    {"attention, options", " block_table[0] block_table[1] positions[1]"},
+    {"attention, weights", " block_table[0] block_table[1] positions[1] weights[0]"},
+    {"attention, biases by distance", " block_table[0] block_table[1] positions[1]"},
+    {"cache write", " cache[1] cache[3]"},
+    {"get rows", " source[1]"},
+    {"concat, one row for all heads", " b[1]"},
+    {"conv", " state[2]"},
+    {"scan", " state[3]"},
+    {"scan, delta rule", " state[3]"},
+    {"scan, rates", " state[3]"},
+};
+
+static const char *dimensions_of(const char *what)
+{
+    for (size_t i = 0; i < sizeof may_change / sizeof *may_change; i++)
+        if (strcmp(may_change[i].what, what) == 0) return may_change[i].dimensions;
+    return "";
+}
+
+/* Whether the operation fits with some larger size of a dimension. */
+static bool may_grow(uint32_t op, union op_args *args, const struct op_operand *operand, int d)
+{
+    const struct engine_tensor **at = op_tensor(args, operand), *good = *at;
+    const uint64_t size = good->ne[d], sizes[] = {size + 1, 2 * size, 4 * size};
+    bool fits = false;
+    for (int i = 0; i < 3; i++) {
+        struct engine_tensor other = *good;
+        other.ne[d] = sizes[i];
+        *at = &other;
+        fits = fits || !op_misfit(op, args);
+    }
+    *at = good;
+    return fits;
+}
+
+Test(ops, shapes_depend_on_each_other)
+{
+    struct fixture fixture;
+    const struct example *example;
+    fixture_open(&fixture, "cpu", 0, 1, 0);
+    for (size_t i = 0; (example = example_at(i)); i++) {
+        union op_args args = example_make(&fixture, example);
+        char found[200] = "";
+        for (const struct op_operand *operand = op_operands(example->op); operand->name; operand++)
+            for (int d = 0; d < 4 && op_given(&args, operand); d++)
+                if (may_grow(example->op, &args, operand, d))
+                    snprintf(found + strlen(found), sizeof found - strlen(found), " %s[%d]", operand->name, d);
+        cr_expect_str_eq(found, dimensions_of(example->what), "%s: '%s'", example->what, found);
+    }
+    fixture_close(&fixture);
+}
+
+Test(ops, every_operand_that_is_not_optional_is_needed)
+{
+    struct fixture fixture;
+    const struct example *example;
+    fixture_open(&fixture, "cpu", 0, 1, 0);
+    for (size_t i = 0; (example = example_at(i)); i++) {
+        union op_args args = example_make(&fixture, example);
+        for (const struct op_operand *operand = op_operands(example->op); operand->name; operand++) {
+            if (operand->flags & OP_OPTIONAL) continue;
+            const struct engine_tensor *good = op_given(&args, operand);
+            *op_tensor(&args, operand) = NULL;
+            cr_expect(op_misfit(example->op, &args), "%s without %s", example->what, operand->name);
+            *op_tensor(&args, operand) = good;
+        }
+    }
+    fixture_close(&fixture);
+}
+
+Test(ops, unknown_ones_have_no_operands)
+{
+    cr_expect_null(op_info(0));
+    cr_expect_null(op_info(UINT32_MAX));
+    cr_expect_null(op_operands(77)->name);
+    cr_expect(!op_has(77, OP_CACHE, OP_BOTH));
+    cr_expect_str_eq(op_misfit(77, NULL), "it is no operation");
+}
