@@ -3,11 +3,9 @@
 #ifndef TESTS_BACKEND_FIXTURE_H
 #define TESTS_BACKEND_FIXTURE_H
 
-#include "check/case-groups.h"
 #include "check/cases.h"
 #include "check/fixture.h"
 #include "check/formats.h"
-#include "check/numbers.h"
 
 /* Loads TEST_PLUGIN_DIR/NAME.so and opens its device `index`. */
 void fixture_open(struct fixture *fixture, const char *name, uint32_t index, uint32_t n_threads,

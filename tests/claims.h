@@ -1,4 +1,4 @@
-/* claims.h: the cases of check/case-groups.h that each of our backends must claim, by area. Other cases that
+/* claims.h: the cases of check/cases.h that each of our backends must claim, by area. Other cases that
  * it claims are tried all the same. */
 #ifndef TESTS_CLAIMS_H
 #define TESTS_CLAIMS_H
@@ -39,6 +39,16 @@ static inline const struct claim *claim_of(const char *area)
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
         if (strcmp(claims[i].area, area) == 0) return &claims[i];
     return NULL;
+}
+
+/* Tries the areas that the n named ones are not among. */
+static inline void claims_each_other(const char *const *named, size_t n, void (*try_area)(const char *area))
+{
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        size_t k = 0;
+        while (k < n && strcmp(named[k], claims[i].area) != 0) k++;
+        if (k == n) try_area(claims[i].area);
+    }
 }
 
 #endif

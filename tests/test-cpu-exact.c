@@ -8,7 +8,6 @@
 
 #include "backend-fixture.h"
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "cpu-settings.h"
 #include "plugin-types.h"
 

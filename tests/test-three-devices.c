@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/numbers.h"
+#include "check/formats.h"
 #include "engine.h"
 #include "files.h"
 #include "gguf-writer.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check/cases.h"
-#include "check/numbers.h"
+#include "check/formats.h"
 #include "model/types.h"
 #include "plugin-types.h"
 

@@ -5,8 +5,9 @@
 
 #include "check/cases.h"
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "check/reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 struct cache {
     uint32_t type, dim;
@@ -392,4 +393,256 @@ void run_cache_write_case(struct fixture *fixture, const struct attention_case *
     fixture_run(fixture, ENGINE_OP_CACHE_WRITE, &args);
     uint8_t *got = fixture_hold(fixture, fixture_read_rows(fixture, cache.tensor));
     check_cache(fixture, c, &batch, &cache, wanted, got, n_rows);
+}
+
+size_t attention_case_size(const struct attention_case *c)
+{
+    return (size_t)(c->value_dim ? c->value_dim : c->head_dim) * c->n_heads * c->tokens * c->n_sequences;
+}
+
+/* ---- Groups --------------------------------------------------------------------------------------- */
+
+/* In caches of several types, each also with a batch of fewer tokens and more sequences. */
+static void each_cache(const char *form, const struct attention_case *base, case_visitor *visit, void *user)
+{
+    static const uint32_t types[][2] = {{ENGINE_TYPE_F32, ENGINE_TYPE_F32},
+                                        {ENGINE_TYPE_F16, ENGINE_TYPE_F16},
+                                        {ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q8_0},
+                                        {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0}};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        struct some_case c = {CASE_ATTENTION, form, false, {.attention = *base}};
+        struct attention_case *attention = &c.as.attention;
+        const bool whole = attention->head_dim % 32 == 0 && attention->value_dim % 32 == 0;
+        attention->k_type = types[i][0], attention->v_type = types[i][1];
+        if (types[i][1] == ENGINE_TYPE_Q8_0 && !whole) continue;
+        if (attention->shared && types[i][0] != types[i][1]) continue;
+        visit(user, &c);
+        attention->n_sequences++;
+        attention->length = base->length / 3 + 1;
+        if (attention->tokens > attention->length) attention->tokens = attention->length;
+        c.again = true;
+        visit(user, &c);
+    }
+}
+
+/* Shapes that every option is tried with: one token at a late position, a prompt, parts of two sequences with
+ * gaps, a long batch. */
+static const struct attention_case shapes[] = {
+    {.head_dim = 64,
+     .n_heads = 8,
+     .n_kv_heads = 2,
+     .block_size = 16,
+     .n_sequences = 1,
+     .length = 300,
+     .tokens = 1},
+    {.head_dim = 80,
+     .n_heads = 6,
+     .n_kv_heads = 2,
+     .block_size = 64,
+     .n_sequences = 1,
+     .length = 70,
+     .tokens = 70},
+    {.head_dim = 96,
+     .n_heads = 7,
+     .n_kv_heads = 7,
+     .block_size = 7,
+     .n_sequences = 2,
+     .length = 33,
+     .tokens = 11,
+     .gaps = {8, 4, 0},
+     .cache_gaps = {0, 12, 4},
+     .table_gap = 8},
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 1,
+     .block_size = 32,
+     .n_sequences = 2,
+     .length = 250,
+     .tokens = 40,
+     .leave_out = true},
+    {.head_dim = 64,
+     .n_heads = 12,
+     .n_kv_heads = 2,
+     .block_size = 16,
+     .n_sequences = 2,
+     .length = 90,
+     .tokens = 3,
+     .size = 200},
+};
+
+enum attention_option {
+    SLOPES,
+    SINKS,
+    SOFTCAP,
+    CHUNK,
+    TOGETHER,
+    WEIGHTS,
+    WEIGHTS_TOGETHER,
+    AHEAD,
+    AHEAD_TOGETHER,
+    WEIGHTS_AHEAD,
+    DISTANCES,
+    DISTANCES_AHEAD,
+    DISTANCES_TOGETHER,
+    DISTANCES_WEIGHTS
+};
+
+static void each_attention(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const uint32_t windows[] = {0, 30, 0, 17, 40}, chunks[] = {64, 16, 7, 100, 1},
+                          distances[] = {128, 1, 20, 40, 7};
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        struct attention_case c = shapes[i];
+        const float softcap = c.size != 0 ? 50 : 1.5f;
+        if (group->argument != CHUNK) c.window = windows[i];
+        switch ((enum attention_option)group->argument) {
+        case SLOPES: c.slopes = true; break;
+        case SINKS: c.sinks = true; break;
+        case SOFTCAP: c.softcap = softcap; break;
+        case CHUNK: c.chunk = chunks[i]; break;
+        case WEIGHTS: c.weights = true; break;
+        case AHEAD: c.ahead = true; break;
+        case WEIGHTS_AHEAD: c.weights = c.ahead = c.slopes = true; break;
+        case DISTANCES_WEIGHTS: c.weights = true, c.distances = distances[i]; break;
+        case DISTANCES: c.distances = distances[i]; break;
+        case DISTANCES_AHEAD: c.ahead = true, c.distances = distances[i]; break;
+        case DISTANCES_TOGETHER: c.distances = distances[i], c.ahead = true;    /* fall through */
+        case AHEAD_TOGETHER: c.ahead = true;                                    /* fall through */
+        case WEIGHTS_TOGETHER: c.weights = group->argument == WEIGHTS_TOGETHER; /* fall through */
+        case TOGETHER:
+            c.slopes = c.distances == 0;
+            c.sinks = true, c.softcap = softcap;
+            if (c.window == 0) c.chunk = chunks[i];
+            break;
+        }
+        each_cache(c.window ? "window" : "no window", &c, visit, user);
+    }
+}
+
+enum value_size { OWN_SIZE, WITHIN, WITHIN_WEIGHTS };
+
+/* Values shorter and longer than keys, and inside them as in latent attention. */
+static void each_value_size(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const struct attention_case cases[] = {
+        {.head_dim = 192,
+         .n_heads = 4,
+         .n_kv_heads = 4,
+         .block_size = 16,
+         .n_sequences = 1,
+         .length = 60,
+         .tokens = 13,
+         .value_dim = 128},
+        {.head_dim = 32,
+         .n_heads = 6,
+         .n_kv_heads = 2,
+         .block_size = 32,
+         .n_sequences = 2,
+         .length = 200,
+         .tokens = 1,
+         .value_dim = 96,
+         .gaps = {4, 12, 0},
+         .cache_gaps = {0, 36, 0}},
+        {.head_dim = 10,
+         .n_heads = 4,
+         .n_kv_heads = 2,
+         .block_size = 5,
+         .n_sequences = 2,
+         .length = 21,
+         .tokens = 21,
+         .value_dim = 6,
+         .leave_out = true},
+        {.head_dim = 576,
+         .n_heads = 16,
+         .n_kv_heads = 1,
+         .block_size = 32,
+         .n_sequences = 1,
+         .length = 150,
+         .tokens = 1,
+         .value_dim = 512,
+         .shared = true},
+        {.head_dim = 96,
+         .n_heads = 5,
+         .n_kv_heads = 1,
+         .block_size = 8,
+         .n_sequences = 2,
+         .length = 40,
+         .tokens = 40,
+         .value_dim = 64,
+         .shared = true,
+         .cache_gaps = {0, 8, 8}},
+        {.head_dim = 20,
+         .n_heads = 6,
+         .n_kv_heads = 3,
+         .block_size = 16,
+         .n_sequences = 2,
+         .length = 50,
+         .tokens = 9,
+         .value_dim = 13,
+         .shared = true,
+         .window = 20},
+        {.head_dim = 64,
+         .n_heads = 6,
+         .n_kv_heads = 2,
+         .block_size = 16,
+         .n_sequences = 2,
+         .length = 70,
+         .tokens = 30,
+         .shared = true},
+        {.head_dim = 64,
+         .n_heads = 4,
+         .n_kv_heads = 2,
+         .block_size = 16,
+         .n_sequences = 2,
+         .length = 100,
+         .tokens = 20,
+         .value_dim = 32,
+         .slopes = true,
+         .sinks = true,
+         .softcap = 2,
+         .chunk = 48},
+        {.head_dim = 96,
+         .n_heads = 4,
+         .n_kv_heads = 1,
+         .block_size = 16,
+         .n_sequences = 2,
+         .length = 100,
+         .tokens = 20,
+         .value_dim = 64,
+         .shared = true,
+         .slopes = true,
+         .sinks = true,
+         .softcap = 2,
+         .window = 33},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct attention_case c = cases[i];
+        c.weights = group->argument == WITHIN_WEIGHTS;
+        if (c.shared == (group->argument != OWN_SIZE)) each_cache(NULL, &c, visit, user);
+    }
+}
+
+static const struct case_group groups[] = {
+    {"attention", "slopes", each_attention, SLOPES},
+    {"attention", "sinks", each_attention, SINKS},
+    {"attention", "soft cap", each_attention, SOFTCAP},
+    {"attention", "chunks", each_attention, CHUNK},
+    {"attention", "all of these", each_attention, TOGETHER},
+    {"attention", "values of another size", each_value_size, OWN_SIZE},
+    {"attention", "values within keys", each_value_size, WITHIN},
+    {"attention ahead", "windows", each_attention, AHEAD},
+    {"attention ahead", "slopes, sinks, soft cap, chunks", each_attention, AHEAD_TOGETHER},
+    {"attention distances", "windows", each_attention, DISTANCES},
+    {"attention distances", "seeing ahead", each_attention, DISTANCES_AHEAD},
+    {"attention distances", "sinks, soft cap, chunks", each_attention, DISTANCES_TOGETHER},
+    {"attention weights", "windows", each_attention, WEIGHTS},
+    {"attention weights", "seeing ahead", each_attention, WEIGHTS_AHEAD},
+    {"attention weights", "biases by distance", each_attention, DISTANCES_WEIGHTS},
+    {"attention weights", "slopes, sinks, soft cap, chunks", each_attention, WEIGHTS_TOGETHER},
+    {"attention weights", "values within keys", each_value_size, WITHIN_WEIGHTS},
+};
+
+void each_attention_group(group_visitor *visit, void *user)
+{
+    for (size_t i = 0; i < COUNT(groups); i++) visit(user, &groups[i]);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "check/cases.h"
-#include "check/numbers.h"
+#include "check/formats.h"
 #include "plugin-types.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

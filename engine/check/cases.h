@@ -27,7 +27,6 @@ struct matmul_case {
     bool mix;          /* else there is no residual */
     bool data_is_kept; /* of weight and gate */
 };
-float *run_matmul_case(struct fixture *fixture, const struct matmul_case *c);
 
 struct rows_case {
     uint32_t op; /* NORM, ADD, MUL, ACTIVATE */
@@ -43,7 +42,6 @@ struct rows_case {
     bool bias;          /* NORM */
     float limit, alpha; /* ACTIVATE */
 };
-float *run_rows_case(struct fixture *fixture, const struct rows_case *c);
 
 struct rope_case {
     uint32_t head_dim, n_heads, tokens, n_dims, pairs;
@@ -53,7 +51,6 @@ struct rope_case {
     struct fixture_gaps gaps;
     float magnitude;
 };
-float *run_rope_case(struct fixture *fixture, const struct rope_case *c);
 
 struct get_rows_case {
     uint32_t type, n, n_rows, count;
@@ -86,7 +83,6 @@ struct attention_case {
     bool ahead;         /* tokens see beyond their own position, some to the end of their sequence */
     uint32_t distances; /* with a bias for each distance up to this one; 0: none */
 };
-float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 
 /* Writes the keys of such a case into a cache of its k_type. The cache must then hold what that type gives,
  * and nothing else may change. */
@@ -101,15 +97,12 @@ struct route_case {
     bool ties;    /* many logits are equal, others nearly so */
     uint32_t gap; /* bytes after each row */
 };
-/* Returns the weights; the ids must be a choice that the operation allows. */
-float *run_route_case(struct fixture *fixture, const struct route_case *c);
 
 struct concat_case {
     uint32_t n_a, n_b, n_heads, tokens;
     bool one_each; /* b has one row for each token */
     struct fixture_gaps gaps;
 };
-float *run_concat_case(struct fixture *fixture, const struct concat_case *c);
 
 /* Runs of tokens with states 2, 0, 3, …, of which there are more than runs; every second one begins at position
  * 0. Tokens without a state come last. `run`: tokens of each run. The states must be right as well. */
@@ -117,7 +110,6 @@ struct conv_case {
     uint32_t n, taps, n_runs, run, n_without;
     struct fixture_gaps gaps;
 };
-float *run_conv_case(struct fixture *fixture, const struct conv_case *c);
 
 struct scan_case {
     uint32_t key_dim, value_dim, n_heads, n_groups;
@@ -127,7 +119,6 @@ struct scan_case {
     float scale;
     struct fixture_gaps gaps;
 };
-float *run_scan_case(struct fixture *fixture, const struct scan_case *c);
 
 /* Types that are checked by hashes of their blocks' values, see case-hashed.c. */
 struct hashed_type {
@@ -150,5 +141,64 @@ struct hashed_case {
 };
 void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c);
 void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c);
+
+/* ---- Cases of any kind, in groups ------------------------------------------------------------------ */
+
+#define CASE_KINDS(KIND)                                                                                     \
+    KIND(MATMUL, matmul)                                                                                     \
+    KIND(ROWS, rows)                                                                                         \
+    KIND(ROPE, rope)                                                                                         \
+    KIND(ATTENTION, attention)                                                                               \
+    KIND(ROUTE, route)                                                                                       \
+    KIND(CONCAT, concat)                                                                                     \
+    KIND(CONV, conv)                                                                                         \
+    KIND(SCAN, scan)
+
+/* Each kind's function runs a case and returns the output: of a router the weights, after its ids have been found to be
+ * a choice that the operation allows. The other one says how many floats that is. */
+#define FUNCTIONS(number, name)                                                                              \
+    float *run_##name##_case(struct fixture *fixture, const struct name##_case *c);                          \
+    size_t name##_case_size(const struct name##_case *c);
+CASE_KINDS(FUNCTIONS)
+#undef FUNCTIONS
+
+#define NUMBER(number, name) CASE_##number,
+enum case_kind { CASE_KINDS(NUMBER) };
+#undef NUMBER
+
+struct some_case {
+    enum case_kind kind;
+    const char *form; /* what a plugin may or may not claim; NULL: the group has only one form */
+    bool again;       /* differs from the previous case only in what changes from run to run */
+#define MEMBER(number, name) struct name##_case name;
+    union {
+        CASE_KINDS(MEMBER)
+    } as;
+#undef MEMBER
+};
+typedef void case_visitor(void *user, const struct some_case *c);
+
+float *run_some_case(struct fixture *fixture, const struct some_case *c);
+size_t some_case_size(const struct some_case *c);
+
+/* A row of the suite's table. */
+struct case_group {
+    const char *area, *name;
+    void (*each)(const struct case_group *group, case_visitor *visit, void *user);
+    uint32_t argument; /* for `each`: a type, an operation, … */
+};
+typedef void group_visitor(void *user, const struct case_group *group);
+
+/* What plugin-api.h has added since version 1.0: one list for the conformance suite, which tries what a plugin claims, and
+ * for the tests of our own backends. The groups of products are also a list of their own. */
+void each_case_group(group_visitor *visit, void *user);
+void each_rows_group(group_visitor *visit, void *user);
+void each_attention_group(group_visitor *visit, void *user);
+void each_block_group(group_visitor *visit, void *user);
+void each_matmul_group(group_visitor *visit, void *user);
+/* Shapes as large as those of models, of operations that no type of weights multiplies. */
+void each_large_group(group_visitor *visit, void *user);
+void each_large_rows_group(group_visitor *visit, void *user);
+void each_large_block_group(group_visitor *visit, void *user);
 
 #endif

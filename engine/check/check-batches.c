@@ -6,7 +6,6 @@
 
 #include "check/cases.h"
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "check/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -3,7 +3,7 @@
  * there, and offsets grow. Each large dimension comes with small others, so that the reference stays quick. */
 #include <stdlib.h>
 
-#include "check/case-groups.h"
+#include "check/cases.h"
 #include "check/formats.h"
 #include "check/suite.h"
 
@@ -14,10 +14,15 @@ static void some_case(struct suite *suite, const void *c)
     free(run_some_case(&suite->fixture, c));
 }
 
-static void try_all(struct suite *suite, const char *area, const struct some_case *cases, size_t n)
+static void try_some_case(void *suite, const struct some_case *c)
 {
-    suite_begin(suite, area, "large");
-    for (size_t i = 0; i < n; i++) suite_try(suite, some_case, &cases[i]);
+    suite_try(suite, some_case, c);
+}
+
+static void try_group(void *suite, const struct case_group *group)
+{
+    suite_begin(suite, group->area, "%s", group->name);
+    group->each(group, try_some_case, suite);
     suite_end(suite);
 }
 
@@ -90,110 +95,6 @@ static void hashed_matmul(struct suite *suite, const void *c)
 {
     run_hashed_matmul_case(&suite->fixture, c);
 }
-
-/* ---- Activations ----------------------------------------------------------------------------------- */
-
-/* Rows of 16,387 values, and 80,000 rows: heads of many tokens. */
-static void rows_large(struct suite *suite, uint32_t op, const char *area)
-{
-    struct some_case cases[2] = {
-        {CASE_ROWS,
-         NULL,
-         false,
-         {.rows = {.op = op, .n = 16387, .tokens = 2, .planes = 1, .epsilon = 1e-5f}}},
-        {CASE_ROWS,
-         NULL,
-         false,
-         {.rows = {.op = op, .n = 16, .tokens = 40, .planes = 2000, .epsilon = 1e-5f}}},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        cases[i].as.rows.second = op == ENGINE_OP_NORM || op == ENGINE_OP_ACTIVATE;
-        if (op == ENGINE_OP_ACTIVATE) cases[i].as.rows.activation = ENGINE_ACTIVATION_SILU;
-    }
-    try_all(suite, area, cases, COUNT(cases));
-}
-
-static const struct some_case ropes[] = {
-    {CASE_ROPE,
-     NULL,
-     false,
-     {.rope = {.head_dim = 256,
-               .n_heads = 9,
-               .tokens = 20,
-               .n_dims = 256,
-               .theta = 1e6f,
-               .most_position = 130000,
-               .pairs = ENGINE_ROPE_HALVES}}},
-    {CASE_ROPE,
-     NULL,
-     false,
-     {.rope = {.head_dim = 512,
-               .n_heads = 2,
-               .tokens = 5,
-               .n_dims = 128,
-               .theta = 1e6f,
-               .most_position = 3000,
-               .pairs = ENGINE_ROPE_HALVES}}},
-    {CASE_ROPE,
-     NULL,
-     false,
-     {.rope = {.head_dim = 8,
-               .n_heads = 64,
-               .tokens = 1100,
-               .n_dims = 8,
-               .theta = 10000,
-               .most_position = 3000}}},
-};
-
-static const struct some_case concats[] = {
-    {CASE_CONCAT, NULL, false, {.concat = {.n_a = 512, .n_b = 64, .n_heads = 128, .tokens = 3}}},
-    {CASE_CONCAT, NULL, false, {.concat = {.n_a = 5, .n_b = 3, .n_heads = 64, .tokens = 1100}}},
-    {CASE_CONCAT, NULL, false, {.concat = {.n_a = 9000, .n_b = 7000, .n_heads = 1, .tokens = 2}}},
-};
-
-static const struct some_case routes[] = {
-    {CASE_ROUTE, NULL, false, {.route = {.n_experts = 256, .n_used = 8, .tokens = 700, .normalise = true}}},
-};
-
-static const struct some_case convolutions[] = {
-    {CASE_CONV, NULL, false, {.conv = {.n = 10240, .taps = 4, .n_runs = 2, .run = 3}}},
-    {CASE_CONV, NULL, false, {.conv = {.n = 16, .taps = 4, .n_runs = 1, .run = 4500}}},
-};
-
-/* Heads of Mamba, of Mamba-2, and of a delta net. */
-static const struct some_case scans[] = {
-    {CASE_SCAN,
-     NULL,
-     false,
-     {.scan = {.key_dim = 16,
-               .value_dim = 5120,
-               .n_heads = 1,
-               .n_groups = 1,
-               .n_runs = 1,
-               .run = 2,
-               .decay = SCAN_RATES}}},
-    {CASE_SCAN,
-     NULL,
-     false,
-     {.scan = {.key_dim = 128,
-               .value_dim = 64,
-               .n_heads = 80,
-               .n_groups = 8,
-               .n_runs = 1,
-               .run = 3,
-               .decay = SCAN_DECAY_HEAD}}},
-    {CASE_SCAN,
-     NULL,
-     false,
-     {.scan = {.key_dim = 128,
-               .value_dim = 128,
-               .n_heads = 32,
-               .n_groups = 16,
-               .n_runs = 2,
-               .run = 2,
-               .decay = SCAN_DECAY_HEAD,
-               .delta = true}}},
-};
 
 /* ---- Attention ------------------------------------------------------------------------------------- */
 
@@ -306,14 +207,6 @@ void check_large(struct suite *suite)
         for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_matmul, &cases[j]);
         suite_end(suite);
     }
-    rows_large(suite, ENGINE_OP_NORM, "norm");
-    rows_large(suite, ENGINE_OP_ADD, "add");
-    rows_large(suite, ENGINE_OP_MUL, "mul");
-    rows_large(suite, ENGINE_OP_ACTIVATE, "activate");
-    try_all(suite, "rope", ropes, COUNT(ropes));
-    try_all(suite, "concat", concats, COUNT(concats));
-    try_all(suite, "route", routes, COUNT(routes));
-    try_all(suite, "conv", convolutions, COUNT(convolutions));
-    try_all(suite, "scan", scans, COUNT(scans));
+    each_large_group(try_group, suite);
     for (size_t i = 0; i < COUNT(cache_types); i++) attention_large(suite, format_of(cache_types[i]));
 }

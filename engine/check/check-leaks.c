@@ -13,8 +13,6 @@
 #include "check/cases.h"
 #include "check/formats.h"
 #include "check/heap.h"
-#include "check/numbers.h"
-#include "check/programs.h"
 #include "check/suite.h"
 #include "common/clock.h"
 

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/case-groups.h"
+#include "check/cases.h"
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "check/suite.h"
 #include "common/printable.h"
 

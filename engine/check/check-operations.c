@@ -2,7 +2,7 @@
  * sizes. One row for each form that a backend may claim or not. */
 #include <stdlib.h>
 
-#include "check/case-groups.h"
+#include "check/cases.h"
 #include "check/formats.h"
 #include "check/suite.h"
 

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "check/cases.h"
-#include "check/numbers.h"
-#include "check/programs.h"
+#include "check/formats.h"
+#include "check/suite.h"
 
 /* ---- Programs: random operations on a few tensors, so that most depend on several earlier ones ---- */
 

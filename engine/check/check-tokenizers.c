@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check/explanation.h"
-#include "check/numbers.h"
+#include "check/formats.h"
 #include "check/suite.h"
 #include "check/vocabulary.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "common/ops.h"
 
 /* ---- The host -------------------------------------------------------------------------------------- */

@@ -97,6 +97,13 @@ void suite_close(struct fixture *fixture);
 /* The status must be an error with a message: `wanted`, or any error if `wanted` is ENGINE_OK. */
 void suite_expect_error(struct suite *suite, int status, int wanted, const char *what);
 
+/* ---- Recordings (check-streams.c) ---- */
+
+/* Unclaimed if the plugin has no recordings. */
+void programs_claim_recordings(struct suite *suite);
+/* Records some operations; the tensors belong to the fixture. */
+void programs_record_and_destroy(struct fixture *fixture);
+
 /* ---- The groups ---- */
 
 struct group {

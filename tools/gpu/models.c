@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "gguf-writer.h"
 #include "model/types.h"
 

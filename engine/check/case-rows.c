@@ -1,12 +1,12 @@
-/* cases.c: see cases.h. Operations on rows. */
-#include "check/cases.h"
-
+/* case-rows.c: operations on rows: norms, sums, products, activations, rope, rows of a matrix; see cases.h. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "check/cases.h"
 #include "check/formats.h"
-#include "check/numbers.h"
 #include "check/reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */
 
@@ -130,6 +130,90 @@ float *run_rows_case(struct fixture *fixture, const struct rows_case *c)
     return fixture_release(fixture, result);
 }
 
+size_t rows_case_size(const struct rows_case *c)
+{
+    return (size_t)c->n * c->tokens * c->planes;
+}
+
+/* A case in several sizes: rows dense; gaps after rows; after planes, rows dense; after both. */
+static void each_size(const char *form, const struct rows_case *base, case_visitor *visit, void *user)
+{
+    static const uint32_t sizes[] = {1, 5, 31, 64, 257, 3000};
+    static const struct fixture_gaps gaps[] = {{0}, {.row = 20}, {.plane = 12}, {.row = 4, .plane = 40}};
+    static const float epsilons[] = {1e-5f, 1e-3f, 1e-6f, 0.5f};
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (uint32_t variant = 0; variant < 4; variant++) {
+            /* Strides over three dimensions may need other code than over two. */
+            struct some_case c = {CASE_ROWS, form, variant % 2 == 1, {.rows = *base}};
+            struct rows_case *rows = &c.as.rows;
+            rows->n = sizes[i];
+            rows->tokens = variant & 1 ? 11 : 1;
+            rows->planes = variant & 2 ? 3 : 1;
+            rows->in_place = variant & 2;
+            rows->gaps = gaps[variant];
+            if (rows->op == ENGINE_OP_NORM) rows->epsilon = epsilons[(variant + i) % COUNT(epsilons)];
+            visit(user, &c);
+        }
+}
+
+static void each_norm(const struct case_group *group, case_visitor *visit, void *user)
+{
+    struct rows_case c = {.op = ENGINE_OP_NORM, .kind = group->argument};
+    if (c.kind != ENGINE_NORM_RMS) {
+        each_size("neither weight nor bias", &c, visit, user);
+        c.second = true;
+        each_size("weight", &c, visit, user);
+    }
+    c.bias = true, c.second = true;
+    each_size("weight and bias", &c, visit, user);
+    c.second = false;
+    each_size("bias", &c, visit, user);
+}
+
+static void each_single(const struct case_group *group, case_visitor *visit, void *user)
+{
+    each_size(NULL, &(struct rows_case){.op = group->argument, .single = true}, visit, user);
+}
+
+static void each_activation(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const float limits[] = {7, 0.25f, 50}, alphas[] = {1.702f, 1, -0.5f};
+    const uint32_t activation = group->argument;
+    const bool gated = activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED,
+               limited =
+                   gated || activation == ENGINE_ACTIVATION_CLAMP || activation == ENGINE_ACTIVATION_SOFTCAP;
+    for (size_t i = 0; i < (limited ? COUNT(limits) : 1); i++) {
+        struct rows_case c = {.op = ENGINE_OP_ACTIVATE,
+                              .activation = activation,
+                              .limit = limited ? limits[i] : 0,
+                              .alpha = gated ? alphas[i] : 0};
+        if (!gated) each_size("no factor", &c, visit, user);
+        c.second = true;
+        each_size("factor", &c, visit, user);
+    }
+}
+
+/* Rows of 16,387 values, and 80,000 rows: heads of many tokens. */
+static void each_large_rows(const struct case_group *group, case_visitor *visit, void *user)
+{
+    const uint32_t op = group->argument;
+    struct some_case cases[2] = {
+        {CASE_ROWS,
+         NULL,
+         false,
+         {.rows = {.op = op, .n = 16387, .tokens = 2, .planes = 1, .epsilon = 1e-5f}}},
+        {CASE_ROWS,
+         NULL,
+         false,
+         {.rows = {.op = op, .n = 16, .tokens = 40, .planes = 2000, .epsilon = 1e-5f}}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cases[i].as.rows.second = op == ENGINE_OP_NORM || op == ENGINE_OP_ACTIVATE;
+        if (op == ENGINE_OP_ACTIVATE) cases[i].as.rows.activation = ENGINE_ACTIVATION_SILU;
+    }
+    for (size_t i = 0; i < COUNT(cases); i++) visit(user, &cases[i]);
+}
+
 /* ---- Rope ------------------------------------------------------------------------------------------ */
 
 static void expect_head(const struct rope_case *c, int32_t position, const float *factors, const float *in,
@@ -193,6 +277,71 @@ float *run_rope_case(struct fixture *fixture, const struct rope_case *c)
     return fixture_release(fixture, result);
 }
 
+size_t rope_case_size(const struct rope_case *c)
+{
+    return (size_t)c->head_dim * c->n_heads * c->tokens;
+}
+
+static void each_magnitude(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const struct rope_case cases[] = {
+        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position,
+         * … */
+        {64, 3, 5, 64, 0, false, true, 10000, 0, 100, .gaps = {0, 16, 0}, .magnitude = 1.2f},
+        {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, .gaps = {8, 0, 0}, .magnitude = 0.7f},
+        {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, .gaps = {4, 0, 0}, .magnitude = 1.5f},
+        {80, 2, 1, 22, 0, true, false, 1e6f, 0.25f, 1000, .magnitude = 1.0625f},
+        {130, 5, 9, 102, 0, false, false, 10000, 0, 2047, .gaps = {12, 8, 0}, .magnitude = 40},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct some_case c = {
+            CASE_ROPE, cases[i].factors ? "factors" : "no factors", false, {.rope = cases[i]}};
+        c.as.rope.pairs = group->argument;
+        visit(user, &c);
+        c.as.rope.tokens += c.as.rope.n_heads;
+        c.again = true;
+        visit(user, &c);
+    }
+}
+
+static const struct some_case ropes[] = {
+    {CASE_ROPE,
+     NULL,
+     false,
+     {.rope = {.head_dim = 256,
+               .n_heads = 9,
+               .tokens = 20,
+               .n_dims = 256,
+               .theta = 1e6f,
+               .most_position = 130000,
+               .pairs = ENGINE_ROPE_HALVES}}},
+    {CASE_ROPE,
+     NULL,
+     false,
+     {.rope = {.head_dim = 512,
+               .n_heads = 2,
+               .tokens = 5,
+               .n_dims = 128,
+               .theta = 1e6f,
+               .most_position = 3000,
+               .pairs = ENGINE_ROPE_HALVES}}},
+    {CASE_ROPE,
+     NULL,
+     false,
+     {.rope = {.head_dim = 8,
+               .n_heads = 64,
+               .tokens = 1100,
+               .n_dims = 8,
+               .theta = 10000,
+               .most_position = 3000}}},
+};
+
+static void each_large_rope(const struct case_group *group, case_visitor *visit, void *user)
+{
+    (void)group;
+    for (size_t i = 0; i < COUNT(ropes); i++) visit(user, &ropes[i]);
+}
+
 /* ---- Get rows -------------------------------------------------------------------------------------- */
 
 float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c)
@@ -226,31 +375,42 @@ float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c)
     return fixture_release(fixture, result);
 }
 
-/* ---- Concat ---------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------------ */
 
-float *run_concat_case(struct fixture *fixture, const struct concat_case *c)
+static const struct case_group groups[] = {
+    {"norm", "rms, bias", each_norm, ENGINE_NORM_RMS},
+    {"norm", "layer", each_norm, ENGINE_NORM_LAYER},
+    {"add", "one number a row", each_single, ENGINE_OP_ADD},
+    {"mul", "one number a row", each_single, ENGINE_OP_MUL},
+    {"activate", "gelu (erf)", each_activation, ENGINE_ACTIVATION_GELU_ERF},
+    {"activate", "gelu (tanh)", each_activation, ENGINE_ACTIVATION_GELU_TANH},
+    {"activate", "relu", each_activation, ENGINE_ACTIVATION_RELU},
+    {"activate", "relu squared", each_activation, ENGINE_ACTIVATION_RELU_SQUARED},
+    {"activate", "sigmoid", each_activation, ENGINE_ACTIVATION_SIGMOID},
+    {"activate", "tanh", each_activation, ENGINE_ACTIVATION_TANH},
+    {"activate", "softplus", each_activation, ENGINE_ACTIVATION_SOFTPLUS},
+    {"activate", "clamp", each_activation, ENGINE_ACTIVATION_CLAMP},
+    {"activate", "soft cap", each_activation, ENGINE_ACTIVATION_SOFTCAP},
+    {"activate", "swiglu, clamped", each_activation, ENGINE_ACTIVATION_SWIGLU_CLAMPED},
+    {"activate", "exp", each_activation, ENGINE_ACTIVATION_EXP},
+    {"rope", "magnitude, adjacent pairs", each_magnitude, ENGINE_ROPE_ADJACENT},
+    {"rope", "magnitude, halves", each_magnitude, ENGINE_ROPE_HALVES},
+};
+
+void each_rows_group(group_visitor *visit, void *user)
 {
-    uint64_t seed = c->n_a * 17 + c->n_b;
-    size_t heads_of_b = c->one_each ? 1 : c->n_heads, row = c->n_a + c->n_b;
-    size_t n_rows = (size_t)c->n_heads * c->tokens, n = row * n_rows;
-    float *a = fixture_hold(fixture, random_floats(&seed, c->n_a * n_rows));
-    float *b = fixture_hold(fixture, random_floats(&seed, c->n_b * heads_of_b * c->tokens));
-    fixture_describe(fixture, "%u and %u values, %u heads, %u tokens, gaps %u and %u%s", c->n_a, c->n_b,
-                     c->n_heads, c->tokens, c->gaps.row, c->gaps.plane, c->one_each ? ", b of one row" : "");
-    struct engine_op_concat args = {
-        .struct_size = sizeof args,
-        .a = fixture_strided(fixture, c->n_a, c->n_heads, c->tokens, &c->gaps, a),
-        .b = fixture_strided(fixture, c->n_b, heads_of_b, c->tokens, &c->gaps, b),
-        .output = fixture_strided(fixture, row, c->n_heads, c->tokens, &c->gaps, NULL),
-    };
-    fixture_run(fixture, ENGINE_OP_CONCAT, &args);
-    float *result = fixture_hold(fixture, fixture_read(fixture, args.output));
-    struct expected *expected = fixture_room(fixture, n, sizeof *expected); /* exact */
-    for (size_t r = 0; r < n_rows; r++) {
-        const float *of_b = b + c->n_b * (c->one_each ? r / c->n_heads : r);
-        for (size_t i = 0; i < row; i++)
-            expected[r * row + i].value = (double)(i < c->n_a ? a[r * c->n_a + i] : of_b[i - c->n_a]);
-    }
-    fixture_compare(fixture, "concat", result, expected, n);
-    return fixture_release(fixture, result);
+    for (size_t i = 0; i < COUNT(groups); i++) visit(user, &groups[i]);
+}
+
+static const struct case_group large_groups[] = {
+    {"norm", "large", each_large_rows, ENGINE_OP_NORM},
+    {"add", "large", each_large_rows, ENGINE_OP_ADD},
+    {"mul", "large", each_large_rows, ENGINE_OP_MUL},
+    {"activate", "large", each_large_rows, ENGINE_OP_ACTIVATE},
+    {"rope", "large", each_large_rope, 0},
+};
+
+void each_large_rows_group(group_visitor *visit, void *user)
+{
+    for (size_t i = 0; i < COUNT(large_groups); i++) visit(user, &large_groups[i]);
 }
