@@ -3,7 +3,7 @@
 #ifndef ENGINE_CONTEXT_CONTEXT_H
 #define ENGINE_CONTEXT_CONTEXT_H
 
-#include "graph/execute.h"
+#include "graph/schedule.h"
 #include "kv/cache.h"
 #include "plan/plan.h"
 

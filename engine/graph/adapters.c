@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/build.h"
+#include "graph/internal.h"
 #include "model/types.h"
 
 /* A part of an adapter as it applies to a weight. */

@@ -1,5 +1,5 @@
-/* execute.c: see execute.h. */
-#include "graph/execute.h"
+/* execute.c: runs schedules; see schedule.h. */
+#include "graph/schedule.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/build.h"
+#include "graph/internal.h"
 #include "model/model.h"
 
 /* The name of a value in messages: the tensor's, or that of the operation that made it. */

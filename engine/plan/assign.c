@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "kv/cache.h"
 #include "model/types.h"
-#include "plan/steps.h"
+#include "plan/internal.h"
 
 bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args *args)
 {

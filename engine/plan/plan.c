@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "common/assert.h"
 #include "devices/measure.h"
-#include "plan/steps.h"
+#include "plan/internal.h"
 
 /* What a part of a prompt has, or a token of a large model. */
 #define ACTIVATIONS (1 << 16)

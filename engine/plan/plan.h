@@ -5,10 +5,10 @@
 #define ENGINE_PLAN_PLAN_H
 
 #include "arch/arch.h"
+#include "devices/limits.h"
 #include "devices/open.h"
 #include "graph/schedule.h"
 #include "internal.h"
-#include "plan/predict.h"
 
 struct plan_weight {
     const struct model_tensor *tensor;
@@ -36,7 +36,15 @@ struct plan_watch {
     void *user;
 };
 
-/* What tokens cost, see predict.h. */
+/* What is done on a device, and what it takes to reach it. */
+struct plan_share {
+    double reading, computing;  /* seconds of operations that wait for memory, and of those that don't */
+    double overhead;            /* seconds of starting operations */
+    double messages;            /* seconds */
+    uint64_t n_messages, bytes; /* of commands and answers */
+};
+
+/* What tokens cost (predict.c). */
 struct plan_phase {
     uint32_t n_tokens, position;
     double seconds;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "model/types.h"
-#include "plan/steps.h"
+#include "plan/internal.h"
 
 struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, uint32_t uses)
 {

@@ -1,6 +1,6 @@
-/* steps.h: the steps of making a plan, shared by the files of this folder. Others use plan.h. */
-#ifndef ENGINE_PLAN_STEPS_H
-#define ENGINE_PLAN_STEPS_H
+/* internal.h: the steps of making a plan, shared by the files of this folder. Others use plan.h. */
+#ifndef ENGINE_PLAN_INTERNAL_H
+#define ENGINE_PLAN_INTERNAL_H
 
 #include "plan/plan.h"
 
@@ -19,8 +19,6 @@ struct device_request plan_read_devices(const struct engine *engine,
 
 /* Reads the rules of --place. Devices are already open. */
 int plan_read_rules(struct engine_plan *plan, const char *const *place);
-
-/* ---- adapters.c ----------------------------------------------------------------------------------------- */
 
 /* Takes the caller's adapters. ENGINE_ERROR_ARGUMENT: one was opened for another model. */
 int plan_read_adapters(struct engine_plan *plan, const struct engine_context_options *options);

@@ -1,7 +1,7 @@
-/* build.h: shared by the files that build graphs: graph.c (lists), values.c (operands), nodes.c (nodes),
- * adapters.c (what adapters add). */
-#ifndef ENGINE_GRAPH_BUILD_H
-#define ENGINE_GRAPH_BUILD_H
+/* internal.h: shared by the files that build graphs: values.c (lists and operands), nodes.c (nodes), adapters.c (what
+ * adapters add). */
+#ifndef ENGINE_GRAPH_INTERNAL_H
+#define ENGINE_GRAPH_INTERNAL_H
 
 #include "graph/graph.h"
 
