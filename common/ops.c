@@ -148,13 +148,12 @@ static const char *scan_misfit(const union op_args *args)
     if (!o->a != !o->b || (o->erase && !o->a) || (o->rates && !o->decay))
         return "a or b, what erase belongs to, or the decay of rates is missing";
     uint64_t n_decay = o->rates ? n_values : o->decay && o->decay->ne[0] == 1 ? 1 : n_keys;
-    return unless(
-        o->q->ne[3] == 1 && n_heads % n_groups == 0 && is_like(o->k, o->q) && is_like(o->a, o->q) &&
-        is_like(o->b, o->q) && is(o->v, n_values, n_heads, tokens, 1) && is_like(o->output, o->v) &&
-        is(o->erase, 1, n_heads, tokens, 1) && is(o->decay, n_decay, n_heads, tokens, 1) &&
-        is(o->rates, n_keys, n_values * n_heads, 1, 1) && is(o->bonus, n_keys, n_heads, 1, 1) &&
-        is(o->positions, tokens, 1, 1, 1) && is(o->states, tokens, 1, 1, 1) &&
-        is(o->state, n_values, n_keys, n_heads, o->state->ne[3]));
+    return unless(o->q->ne[3] == 1 && n_heads % n_groups == 0 && is_like(o->k, o->q) && is_like(o->a, o->q) &&
+                  is_like(o->b, o->q) && is(o->v, n_values, n_heads, tokens, 1) && is_like(o->output, o->v) &&
+                  is(o->erase, 1, n_heads, tokens, 1) && is(o->decay, n_decay, n_heads, tokens, 1) &&
+                  is(o->rates, n_keys, n_values * n_heads, 1, 1) && is(o->bonus, n_keys, n_heads, 1, 1) &&
+                  is(o->positions, tokens, 1, 1, 1) && is(o->states, tokens, 1, 1, 1) &&
+                  is(o->state, n_values, n_keys, n_heads, o->state->ne[3]));
 }
 
 /* ---- The table ----------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* ops.h: the operations of plugin-api.h as data: name, struct, and the struct's operands in their order. Whoever walks
- * the operands of an operation reads this: graphs, placing and scheduling, the conformance suite, and the plugins.
- * tests/test-ops.c compares each row with the header. */
+/* ops.h: the operations of plugin-api.h as data: name, struct, and the struct's operands in their order.
+ * Whoever walks the operands of an operation reads this: graphs, placing and scheduling, the conformance
+ * suite, and the plugins. tests/tools/operations compares each row with the header. */
 #ifndef COMMON_OPS_H
 #define COMMON_OPS_H
 
@@ -40,9 +40,9 @@ enum op_types {
 
 enum op_flags {
     OP_OPTIONAL = 1,
-    OP_EITHER = 2,   /* a weight or an activation; other operands with uses are weights */
-    OP_IN_PLACE = 4, /* the first output may be the same tensor */
-    OP_PLACES = 8,   /* if it is a weight, the operation runs on its device */
+    OP_EITHER = 2,    /* a weight or an activation; other operands with uses are weights */
+    OP_IN_PLACE = 4,  /* the first output may be the same tensor */
+    OP_PLACES = 8,    /* if it is a weight, the operation runs on its device */
     OP_FOLLOWED = 16, /* an activation: the operation runs where it was made */
     OP_CACHE = 32,    /* belongs to a layer's cache: the operation runs where that is */
     OP_STATE = 64     /* the same of a layer's states */
@@ -193,8 +193,9 @@ bool op_has(uint32_t op, unsigned flags, enum op_role role);
 /* Whether a tensor that is no weight may have this type. */
 bool op_takes(const struct op_operand *operand, uint32_t type);
 
-/* What is wrong with the shapes of an operation's tensors and with which of them are there, as plugin-api.h has it;
- * NULL: nothing. It reads neither strides nor types, and of numbers only those that shapes depend on. */
+/* What is wrong with the shapes of an operation's tensors and with which of them are there, as
+ * plugin-api.h has it; NULL: nothing. It reads neither strides nor types, and of numbers only those that
+ * shapes depend on. */
 const char *op_misfit(uint32_t op, const union op_args *args);
 
 /* The most taps of a convolution and the most keys of a scan. */
@@ -207,7 +208,8 @@ static inline const struct engine_tensor **op_tensor(union op_args *args, const 
 }
 
 /* The operand, or NULL. */
-static inline const struct engine_tensor *op_given(const union op_args *args, const struct op_operand *operand)
+static inline const struct engine_tensor *op_given(const union op_args *args,
+                                                   const struct op_operand *operand)
 {
     return *(const struct engine_tensor *const *)(const void *)((const char *)args + operand->offset);
 }

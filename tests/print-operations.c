@@ -13,7 +13,8 @@ static void print_bits(unsigned bits, const char *const names[])
 
 int main(void)
 {
-    static const char *const roles[] = {"in", "out", NULL}, *const types[] = {"F32", "I32", "F16", "Q8_0", "any", NULL};
+    static const char *const roles[] = {"in", "out", NULL}, *const types[] = {"F32",  "I32", "F16",
+                                                                              "Q8_0", "any", NULL};
     static const char *const uses[] = {"MATMUL", "ROWS", "VALUES", "MATRICES", NULL};
     static const char *const flags[] = {"optional", "either", "in-place", "", "", "cache", "state", NULL};
     const unsigned not_in_the_header = OP_PLACES | OP_FOLLOWED;

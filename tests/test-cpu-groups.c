@@ -115,6 +115,7 @@ Test(cpu_groups, heads)
 /* So that a new area needs no test here. */
 Test(cpu_groups, all_others)
 {
-    static const char *const named[] = {"attention weights", "attention distances", "attention", "matmul", "experts", "heads"};
+    static const char *const named[] = {
+        "attention weights", "attention distances", "attention", "matmul", "experts", "heads"};
     claims_each_other(named, sizeof named / sizeof *named, try_area);
 }

@@ -141,6 +141,7 @@ Test(gpu_groups, route)
 /* So that a new area needs no test here. */
 Test(gpu_groups, all_others)
 {
-    static const char *const named[] = {"norm", "attention", "attention distances", "matmul", "experts", "heads", "route"};
+    static const char *const named[] = {"norm",  "attention", "attention distances", "matmul", "experts",
+                                        "heads", "route"};
     claims_each_other(named, sizeof named / sizeof *named, try_area);
 }

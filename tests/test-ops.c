@@ -1,5 +1,5 @@
-/* test-ops.c: the shape rule of common/ops.h, on the suite's examples: which dimension of which operand may change alone.
- * That its table is plugin-api.h's is compared by tests/tools/operations. */
+/* test-ops.c: the shape rule of common/ops.h, on the suite's examples: which dimension of which operand may
+ * change alone. That its table is plugin-api.h's is compared by tests/tools/operations. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,8 @@ Test(ops, shapes_depend_on_each_other)
         for (const struct op_operand *operand = op_operands(example->op); operand->name; operand++)
             for (int d = 0; d < 4 && op_given(&args, operand); d++)
                 if (may_grow(example->op, &args, operand, d))
-                    snprintf(found + strlen(found), sizeof found - strlen(found), " %s[%d]", operand->name, d);
+                    snprintf(found + strlen(found), sizeof found - strlen(found), " %s[%d]", operand->name,
+                             d);
         cr_expect_str_eq(found, dimensions_of(example->what), "%s: '%s'", example->what, found);
     }
     fixture_close(&fixture);

@@ -20,8 +20,8 @@ static const uint32_t alignment[PLACE_MAX_DEVICES] = {64, 256, 16, 4096};
 struct paper {
     const struct schedule *schedule;
     uint32_t (*expected)[OP_MAX_OPERANDS]; /* [n_nodes] who made what each operand reads */
-    uint32_t logits;                     /* who made them */
-    uint32_t *memory[N_DEVICES];         /* one number for 4 bytes */
+    uint32_t logits;                       /* who made them */
+    uint32_t *memory[N_DEVICES];           /* one number for 4 bytes */
 };
 
 static struct model *open_tiny(bool tied)
@@ -162,7 +162,8 @@ static void note_expected(struct paper *paper, struct graph *graph)
         }
         for (int i = 0; info->operands[i].name; i++) {
             const struct engine_tensor *tensor = op_given(&node->args, &info->operands[i]);
-            if (tensor && info->operands[i].role & OP_OUT) maker[value_of(tensor)->root->id] = (uint32_t)now + 1;
+            if (tensor && info->operands[i].role & OP_OUT)
+                maker[value_of(tensor)->root->id] = (uint32_t)now + 1;
         }
     }
     paper->logits = maker[graph->logits->root->id];

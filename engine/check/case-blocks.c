@@ -1,5 +1,5 @@
-/* case-blocks.c: what layers have besides rows, products and attention: the router, rows that are joined, and the
- * operations with states; see cases.h. */
+/* case-blocks.c: what layers have besides rows, products and attention: the router, rows that are joined, and
+ * the operations with states; see cases.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

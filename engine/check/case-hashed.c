@@ -67,8 +67,8 @@ static uint64_t fnv1a(const void *data, size_t size)
     return hash;
 }
 
-/* The blocks as a weight [k, rows, n_matrices], and a tensor of it. Unclaimed if the backend doesn't take it for
- * these uses. */
+/* The blocks as a weight [k, rows, n_matrices], and a tensor of it. Unclaimed if the backend doesn't take it
+ * for these uses. */
 static struct engine_weight *make_weight(struct fixture *fixture, const struct hashed_type *type,
                                          uint32_t uses, uint32_t k, uint32_t rows, uint32_t n_matrices,
                                          const uint8_t *blocks, struct engine_tensor *tensor)

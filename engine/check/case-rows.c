@@ -1,4 +1,5 @@
-/* case-rows.c: operations on rows: norms, sums, products, activations, rope, rows of a matrix; see cases.h. */
+/* case-rows.c: operations on rows: norms, sums, products, activations, rope, rows of a matrix; see
+ * cases.h. */
 #include <math.h>
 #include <stdlib.h>
 

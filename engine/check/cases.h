@@ -104,8 +104,9 @@ struct concat_case {
     struct fixture_gaps gaps;
 };
 
-/* Runs of tokens with states 2, 0, 3, …, of which there are more than runs; every second one begins at position
- * 0. Tokens without a state come last. `run`: tokens of each run. The states must be right as well. */
+/* Runs of tokens with states 2, 0, 3, …, of which there are more than runs; every second one begins at
+ * position 0. Tokens without a state come last. `run`: tokens of each run. The states must be right as
+ * well. */
 struct conv_case {
     uint32_t n, taps, n_runs, run, n_without;
     struct fixture_gaps gaps;
@@ -154,8 +155,8 @@ void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c
     KIND(CONV, conv)                                                                                         \
     KIND(SCAN, scan)
 
-/* Each kind's function runs a case and returns the output: of a router the weights, after its ids have been found to be
- * a choice that the operation allows. The other one says how many floats that is. */
+/* Each kind's function runs a case and returns the output: of a router the weights, after its ids have been
+ * found to be a choice that the operation allows. The other one says how many floats that is. */
 #define FUNCTIONS(number, name)                                                                              \
     float *run_##name##_case(struct fixture *fixture, const struct name##_case *c);                          \
     size_t name##_case_size(const struct name##_case *c);
@@ -189,8 +190,8 @@ struct case_group {
 };
 typedef void group_visitor(void *user, const struct case_group *group);
 
-/* What plugin-api.h has added since version 1.0: one list for the conformance suite, which tries what a plugin claims, and
- * for the tests of our own backends. The groups of products are also a list of their own. */
+/* What plugin-api.h has added since version 1.0: one list for the conformance suite, which tries what a
+ * plugin claims, and for the tests of our own backends. By file below. */
 void each_case_group(group_visitor *visit, void *user);
 void each_rows_group(group_visitor *visit, void *user);
 void each_attention_group(group_visitor *visit, void *user);

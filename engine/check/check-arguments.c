@@ -1,15 +1,15 @@
-/* check-arguments.c: what a backend must refuse: unknown operations and arguments, structs of later versions, and operands
- * that are missing, of another type, or don't fit together. `supports` returns 0 and `enqueue` fails with a message;
- * nothing runs. common/ops.h says what is wrong with an example once something is taken away or changed; what it doesn't
- * know is refused by hand. */
+/* check-arguments.c: what a backend must refuse: unknown operations and arguments, structs of later versions,
+ * and operands that are missing, of another type, or don't fit together. `supports` returns 0 and `enqueue`
+ * fails with a message; nothing runs. common/ops.h says what is wrong with an example once something is taken
+ * away or changed; what it doesn't know is refused by hand. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check/examples.h"
 #include "check/suite.h"
 
-/* The plugin must refuse an invalid request; `what` says what is wrong with it. `wanted`: the status, or ENGINE_OK for
- * any that is an error. */
+/* The plugin must refuse an invalid request; `what` says what is wrong with it. `wanted`: the status, or
+ * ENGINE_OK for any that is an error. */
 static void expect_refusal(struct suite *suite, uint32_t op, const void *args, int wanted, const char *what)
 {
     struct fixture *fixture = &suite->fixture;
@@ -36,10 +36,10 @@ static void refuse_matmul(struct suite *suite, const union op_args *good)
     bad.matmul.input = example_floats(&suite->fixture, 32, 3, 1);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input shorter than the weight's rows");
     bad = *good, bad.matmul.residual = example_floats(&suite->fixture, 20, 1, 1);
-    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK,
-                   "a residual of fewer tokens than the output");
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a residual of fewer tokens than the output");
     bad = *good, bad.matmul.activation = 4711;
-    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_ERROR_UNSUPPORTED, "an activation that nobody knows");
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_ERROR_UNSUPPORTED,
+                   "an activation that nobody knows");
     struct engine_tensor odd = *good->matmul.weight;
     bad = *good, bad.matmul.weight = &odd;
     odd.type = 4711;
@@ -353,7 +353,8 @@ static struct engine_tensor resized(const struct engine_tensor *tensor, unsigned
     return other;
 }
 
-/* With each dimension of each operand in several wrong sizes. Some fit nevertheless: blocks of a cache, say. */
+/* With each dimension of each operand in several wrong sizes. Some fit nevertheless: blocks of a cache,
+ * say. */
 static void expect_shapes(struct suite *suite, uint32_t op, union op_args *args)
 {
     for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
@@ -405,7 +406,8 @@ static void try_growth(struct suite *suite, const void *user)
     fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
     for (size_t i = size; i < later.struct_size; i += sizeof(uint64_t) + 3) {
         later.bytes[i] = 1;
-        expect_refusal(suite, example->op, &later, ENGINE_OK, "arguments of a later version that ask for more");
+        expect_refusal(suite, example->op, &later, ENGINE_OK,
+                       "arguments of a later version that ask for more");
         later.bytes[i] = 0;
     }
 }

@@ -1,6 +1,7 @@
-/* check-large.c: every operation on shapes as large as those of real models, where the other files have small
- * and odd ones: long rows, many rows, more rows than 16 bits count, wide heads. Kernels choose other paths
- * there, and offsets grow. Each large dimension comes with small others, so that the reference stays quick. */
+/* check-large.c: every operation on shapes as large as those of real models, where the other files have
+ * small and odd ones: long rows, many rows, more rows than 16 bits count, wide heads. Kernels choose other
+ * paths there, and offsets grow. Each large dimension comes with small others, so that the reference stays
+ * quick. */
 #include <stdlib.h>
 
 #include "check/cases.h"
@@ -171,7 +172,8 @@ static void attention_large(struct suite *suite, const struct format *format)
          .length = 10,
          .tokens = 1},
     };
-    /* With float16, the usual type, all; otherwise wide heads, for each of which GPUs compile a kernel anew. */
+    /* With float16, the usual type, all; otherwise wide heads, for each of which GPUs compile a kernel
+     * anew. */
     const size_t n = format->type == ENGINE_TYPE_F16 ? COUNT(cases) : 3;
     suite_begin(suite, "cache write", "%s, large", format->name);
     for (size_t i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
-/* check-leaks.c: destroyed objects must be given back: buffers, weights, streams, recordings, devices;
- * and work that is done must leave nothing. Creating and destroying them repeatedly must leave nothing that grows from round to round: memory of the
- * process (its pages, and allocations in its heap), memory that the device reports as free, files, threads.
- * Drivers keep caches: so only growth in every one of several rounds counts. Other processes use the device's
- * memory at the same time: of it only what is lost in a round and not in an equally long pause counts, and
- * only when it is lost again some time later. */
+/* check-leaks.c: destroyed objects must be given back: buffers, weights, streams, recordings, devices; and
+ * work that is done must leave nothing. Creating and destroying them repeatedly must leave nothing that grows
+ * from round to round: memory of the process (its pages, and allocations in its heap), memory that the device
+ * reports as free, files, threads. Drivers keep caches: so only growth in every one of several rounds counts.
+ * Other processes use the device's memory at the same time: of it only what is lost in a round and not in an
+ * equally long pause counts, and only when it is lost again some time later. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,8 +105,8 @@ static int64_t least_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The least growth of the rounds. Each is followed by a pause of the same length, in which nothing is created:
- * what the device has more or less memory then is due to others. */
+/* The least growth of the rounds. Each is followed by a pause of the same length, in which nothing is
+ * created: what the device has more or less memory then is due to others. */
 static struct in_use least_growth(struct suite *suite, const struct trip *trip)
 {
     struct in_use least = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
@@ -157,8 +157,8 @@ static void make_buffer(struct suite *suite, const void *args)
     fixture_clear(fixture); /* including the entry that holds `bytes` */
 }
 
-/* Fills in the first of the uses, and a type, that the plugin takes for a weight of this shape; stops if there is
- * none. */
+/* Fills in the first of the uses, and a type, that the plugin takes for a weight of this shape; stops if
+ * there is none. */
 static void choose_weight(struct fixture *fixture, struct engine_weight_desc *desc, const uint32_t *uses,
                           size_t n_uses)
 {

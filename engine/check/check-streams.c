@@ -208,8 +208,8 @@ static void asked(struct suite *suite, const void *args)
     expect_alike(fixture, values_of(&program), wanted, "asked whether it is done");
 }
 
-/* [1.4] Two programs in one stream, one after the other: each is waited for without what comes after it, which overwrites
- * what was read. */
+/* [1.4] Two programs in one stream, one after the other: each is waited for without what comes after it,
+ * which overwrites what was read. */
 static void in_parts(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
@@ -243,7 +243,8 @@ static void in_parts(struct suite *suite, const void *args)
                  "stream_wait_for after stream_wait");
 }
 
-/* [1.4] A program that goes on with each value on another handle of the device, and back: neither side is waited for. */
+/* [1.4] A program that goes on with each value on another handle of the device, and back: neither side is
+ * waited for. */
 static void between_devices(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture, other = {0};

@@ -74,23 +74,24 @@ static void make_mixed_experts(struct fixture *fixture, union op_args *args)
 
 static void make_heads(struct fixture *fixture, union op_args *args)
 {
-    args->matmul = (struct engine_op_matmul){
-        .weight = example_matrices(fixture), .input = example_floats(fixture, 64, 4, 3), .output = example_floats(fixture, 20, 4, 3)};
+    args->matmul = (struct engine_op_matmul){.weight = example_matrices(fixture),
+                                             .input = example_floats(fixture, 64, 4, 3),
+                                             .output = example_floats(fixture, 20, 4, 3)};
 }
 
 /* Three tokens at position 0 of a sequence of three blocks. */
 static void make_attention_of(struct fixture *fixture, union op_args *args, uint64_t value_dim)
 {
     struct engine_tensor *zeroes = example_numbers(fixture, 3, 1);
-    args->attention = (struct engine_op_attention){
-        .q = example_floats(fixture, 8, 4, 3),
-        .k = example_cache(fixture, (uint64_t[]){8, 4, 2, 3}),
-        .v = example_cache(fixture, (uint64_t[]){value_dim, 4, 2, 3}),
-        .block_table = fixture_i32(fixture, 3, 1, (int32_t[]){0, 1, 2}),
-        .sequences = zeroes,
-        .positions = zeroes,
-        .output = example_floats(fixture, value_dim, 4, 3),
-        .scale = 1};
+    args->attention =
+        (struct engine_op_attention){.q = example_floats(fixture, 8, 4, 3),
+                                     .k = example_cache(fixture, (uint64_t[]){8, 4, 2, 3}),
+                                     .v = example_cache(fixture, (uint64_t[]){value_dim, 4, 2, 3}),
+                                     .block_table = fixture_i32(fixture, 3, 1, (int32_t[]){0, 1, 2}),
+                                     .sequences = zeroes,
+                                     .positions = zeroes,
+                                     .output = example_floats(fixture, value_dim, 4, 3),
+                                     .scale = 1};
 }
 
 static void make_attention(struct fixture *fixture, union op_args *args)
@@ -101,7 +102,8 @@ static void make_attention(struct fixture *fixture, union op_args *args)
 static void make_attention_options(struct fixture *fixture, union op_args *args)
 {
     make_attention_of(fixture, args, 6);
-    args->attention.slopes = example_values(fixture, 4, 1), args->attention.sinks = example_values(fixture, 4, 1);
+    args->attention.slopes = example_values(fixture, 4, 1),
+    args->attention.sinks = example_values(fixture, 4, 1);
     args->attention.softcap = 2, args->attention.chunk = 16;
 }
 
@@ -144,14 +146,16 @@ static void make_rope_factors(struct fixture *fixture, union op_args *args)
 
 static void make_get_rows(struct fixture *fixture, union op_args *args)
 {
-    args->get_rows = (struct engine_op_get_rows){
-        .source = example_floats(fixture, 8, 5, 1), .rows = example_numbers(fixture, 3, 1), .output = example_floats(fixture, 8, 3, 1)};
+    args->get_rows = (struct engine_op_get_rows){.source = example_floats(fixture, 8, 5, 1),
+                                                 .rows = example_numbers(fixture, 3, 1),
+                                                 .output = example_floats(fixture, 8, 3, 1)};
 }
 
 static void make_norm(struct fixture *fixture, union op_args *args)
 {
-    args->norm = (struct engine_op_norm){
-        .input = example_floats(fixture, 8, 3, 1), .output = example_floats(fixture, 8, 3, 1), .epsilon = 1e-5f};
+    args->norm = (struct engine_op_norm){.input = example_floats(fixture, 8, 3, 1),
+                                         .output = example_floats(fixture, 8, 3, 1),
+                                         .epsilon = 1e-5f};
 }
 
 static void make_norm_weight(struct fixture *fixture, union op_args *args)
@@ -168,14 +172,16 @@ static void make_norm_bias(struct fixture *fixture, union op_args *args)
 
 static void make_binary(struct fixture *fixture, union op_args *args)
 {
-    args->binary = (struct engine_op_binary){
-        .a = example_floats(fixture, 8, 3, 1), .b = example_floats(fixture, 8, 3, 1), .output = example_floats(fixture, 8, 3, 1)};
+    args->binary = (struct engine_op_binary){.a = example_floats(fixture, 8, 3, 1),
+                                             .b = example_floats(fixture, 8, 3, 1),
+                                             .output = example_floats(fixture, 8, 3, 1)};
 }
 
 static void make_single_numbers(struct fixture *fixture, union op_args *args)
 {
-    args->binary = (struct engine_op_binary){
-        .a = example_floats(fixture, 8, 3, 2), .b = example_floats(fixture, 1, 3, 2), .output = example_floats(fixture, 8, 3, 2)};
+    args->binary = (struct engine_op_binary){.a = example_floats(fixture, 8, 3, 2),
+                                             .b = example_floats(fixture, 1, 3, 2),
+                                             .output = example_floats(fixture, 8, 3, 2)};
 }
 
 static void make_activate(struct fixture *fixture, union op_args *args)
@@ -204,8 +210,9 @@ static void make_route(struct fixture *fixture, union op_args *args)
 
 static void make_concat(struct fixture *fixture, union op_args *args)
 {
-    args->concat = (struct engine_op_concat){
-        .a = example_floats(fixture, 8, 4, 3), .b = example_floats(fixture, 5, 4, 3), .output = example_floats(fixture, 13, 4, 3)};
+    args->concat = (struct engine_op_concat){.a = example_floats(fixture, 8, 4, 3),
+                                             .b = example_floats(fixture, 5, 4, 3),
+                                             .output = example_floats(fixture, 13, 4, 3)};
 }
 
 static void make_one_row_for_heads(struct fixture *fixture, union op_args *args)

@@ -1,5 +1,5 @@
-/* examples.h: operations as they may be, on zeros, each with its forms: what check-arguments.c takes something away from or
- * changes. tests/test-ops.c tries the rule of common/ops.h on them. */
+/* examples.h: operations as they may be, on zeros, each with its forms: what check-arguments.c takes
+ * something away from or changes. tests/test-ops.c tries the rule of common/ops.h on them. */
 #ifndef ENGINE_CHECK_EXAMPLES_H
 #define ENGINE_CHECK_EXAMPLES_H
 
@@ -8,7 +8,8 @@
 
 struct example {
     uint32_t op;
-    const char *what; /* "matmul, gate": the operation, and its form unless it is the plain one, which comes first */
+    const char
+        *what; /* "matmul, gate": the operation, and its form unless it is the plain one, which comes first */
     void (*make)(struct fixture *fixture, union op_args *args);
 };
 

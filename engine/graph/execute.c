@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "common/array.h"
+#include "common/assert.h"
 #include "model/types.h"
 
 struct prepared {
@@ -14,6 +16,7 @@ struct prepared {
 
 static const struct open_device *device_at(const struct executor *executor, uint32_t number)
 {
+    ENGINE_ASSERT(number < executor->set->n_devices);
     return &executor->set->devices[number];
 }
 
@@ -37,6 +40,8 @@ static void bind_values(const struct executor *executor, struct schedule *schedu
     struct graph *graph = schedule->graph;
     for (size_t i = 0; i < schedule->n_storages; i++) {
         const struct storage *storage = &schedule->storages[i];
+        ENGINE_ASSERT(executor->arenas[storage->device]);
+        ENGINE_ASSERT(storage->offset + storage->size <= schedule->arena[storage->device]);
         storage->value->tensor.buffer = executor->arenas[storage->device];
         storage->value->tensor.offset = storage->offset;
     }
@@ -44,6 +49,7 @@ static void bind_values(const struct executor *executor, struct schedule *schedu
         struct value *value = graph->values[i];
         if (value->kind == VALUE_WEIGHT) value->tensor.weight = executor->weights[value->index];
         if (value->kind == VALUE_CACHE) value->tensor.buffer = executor->caches[value->index];
+        ENGINE_ASSERT(value->root->root == value->root);
         if (value->root != value) {
             value->tensor.buffer = value->root->tensor.buffer;
             value->tensor.offset = value->root->tensor.offset + value->view_offset;
@@ -152,12 +158,9 @@ static int write_storage(const struct executor *executor, const struct storage *
 
 static int grow_staging(struct executor *executor, uint64_t size)
 {
-    if (executor->staging_size >= size) return ENGINE_OK;
-    uint8_t *staging = realloc(executor->staging, size);
-    if (!staging) return error_memory("copies between devices");
-    executor->staging = staging;
-    executor->staging_size = size;
-    return ENGINE_OK;
+    return ARRAY_FIT(executor->staging, executor->staging_size, size)
+               ? ENGINE_OK
+               : error_memory("copies between devices");
 }
 
 /* Reads a storage into the staging memory. */
@@ -181,12 +184,14 @@ static int copy_between(struct executor *executor, const struct storage *source,
     return status == ENGINE_ERROR_UNSUPPORTED ? status : on_device(executor, target->device, status);
 }
 
-/* From device to device by the shortest way: as the backend of both does it, from memory that the host can access,
- * into such memory, or through the staging memory. */
+/* From device to device by the shortest way: as the backend of both does it, from memory that the host can
+ * access, into such memory, or through the staging memory. */
 static int copy_storage(struct executor *executor, const struct storage *source, const struct storage *target)
 {
     const struct engine_backend *from = device_at(executor, source->device)->backend;
     const struct engine_backend *to = device_at(executor, target->device)->backend;
+    ENGINE_ASSERT(source->device != target->device);
+    ENGINE_ASSERT(source->size == target->size);
     int copied = copy_between(executor, source, target);
     if (copied != ENGINE_ERROR_UNSUPPORTED) return copied;
     const void *seen_source = host_pointer(executor, source);
@@ -210,6 +215,7 @@ static int hand_out(struct executor *executor, const struct schedule *schedule, 
                     const struct watcher *watcher)
 {
     const struct storage *storage = &schedule->storages[step->source];
+    ENGINE_ASSERT(watcher && step->target < schedule->graph->n_watches);
     const void *seen = host_pointer(executor, storage);
     int status =
         seen ? on_device(
@@ -228,13 +234,14 @@ static uint64_t extent(const struct engine_tensor *tensor)
     return size;
 }
 
-/* Reads an operand in the executor's arena to a place in the staging memory, which is large enough, unless the host sees
- * it. */
+/* Reads an operand in the executor's arena to a place in the staging memory, which is large enough, unless
+ * the host sees it. */
 static int read_operand(const struct executor *executor, uint32_t device, const struct engine_tensor *tensor,
                         uint64_t place, const uint8_t **data)
 {
     const struct engine_backend *backend = device_at(executor, device)->backend;
     struct engine_stream *stream = executor->streams[device];
+    ENGINE_ASSERT(place + extent(tensor) <= executor->staging_size);
     const uint8_t *start = backend->buffer_pointer ? backend->buffer_pointer(tensor->buffer) : NULL;
     int status = ENGINE_OK;
     *data = start ? start + tensor->offset : executor->staging + place;
@@ -251,6 +258,7 @@ static int hand_out_input(struct executor *executor, const struct graph *graph, 
 {
     const struct node *node = &graph->nodes[step->first_node];
     const struct engine_op_matmul *args = &node->args.matmul;
+    ENGINE_ASSERT(node->op == ENGINE_OP_MATMUL && watcher && watcher->take_input);
     const uint8_t *data, *ids = NULL;
     uint64_t place = (extent(args->input) + 63) / 64 * 64;
     int status = grow_staging(executor, place + (args->experts ? extent(args->experts) : 0));
@@ -286,6 +294,7 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
     const struct engine_backend *backend = device_at(executor, step->device)->backend;
     struct engine_stream *stream = executor->streams[step->device];
     struct engine_recording *recording = prepared->recordings[number];
+    ENGINE_ASSERT(stream && step->first_node + step->n_nodes <= schedule->graph->n_nodes);
     status = recording ? backend->replay(stream, recording) : enqueue_run(executor, schedule, step);
     executor->unflushed[step->device] = true;
     return on_device(executor, step->device, status);
@@ -316,6 +325,7 @@ int prepared_start(struct executor *executor, struct prepared *prepared,
         if (storage->value->kind == VALUE_INPUT)
             status = write_storage(executor, storage, inputs[storage->value->index]);
     }
+    ENGINE_ASSERT(status || n_rows == 0 || (result && n_rows <= result->value->tensor.ne[1]));
     for (size_t i = 0; i < (n_rows > 0 ? schedule->n_steps : prepared->n_lasting) && !status; i++)
         status = run_step(executor, prepared, i, watcher);
     if (!status && n_rows > 0)

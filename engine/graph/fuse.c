@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 #include "graph/graph.h"
 
 struct fuse {
@@ -44,6 +45,8 @@ static void replace(const struct fuse *fuse, struct node *node, const struct eng
                     struct node *absorbed, struct node *absorbed2)
 {
     union op_args fused = {.matmul = *args};
+    ENGINE_ASSERT(absorbed->device == node->device && (!absorbed2 || absorbed2->device == node->device));
+    ENGINE_ASSERT(!op_misfit(ENGINE_OP_MATMUL, &fused));
     if (!fuse->supports(fuse->user, node->device, ENGINE_OP_MATMUL, &fused)) return;
     node->op = ENGINE_OP_MATMUL;
     node->args = fused;

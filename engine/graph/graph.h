@@ -23,9 +23,11 @@ enum graph_input {
     INPUT_TOKENS,        /* [n_tokens] */
     INPUT_POSITIONS,     /* [n_tokens]; -1: only fills the shape */
     INPUT_POSITION_ROWS, /* [n_tokens]: rows of learnt positions: the position, or any row if it is -1 */
-    /* [n_tokens]: the last position of the token's sequence, or -1. Attention from there sees the whole text. */
+    /* [n_tokens]: the last position of the token's sequence, or -1. Attention from there sees the whole
+     * text. */
     INPUT_LAST_POSITIONS,
-    /* [n_tokens, 2]: the token's position and the last one that it sees: arch_info.n_ahead later, or its text's end */
+    /* [n_tokens, 2]: the token's position and the last one that it sees: arch_info.n_ahead later, or its
+     * text's end */
     INPUT_REACH,
     INPUT_TOKEN_TYPES,  /* [n_tokens]: rows of token_types */
     INPUT_SEQUENCES,    /* [n_tokens] */
@@ -36,7 +38,8 @@ enum graph_input {
     INPUT_OUTPUT_ROWS,  /* [n_outputs]: the tokens whose logits are wanted, ascending */
     INPUT_QUERY_SCALES, /* F32 [1, n_tokens]: for families that scale queries by position */
     INPUT_STATES, /* [n_tokens]: the number of the state of the token's sequence; -1: only fills the shape */
-    /* Of models with an encoder and a decoder, see graph_shape.encodes: what the encoder leaves of a sequence's text. */
+    /* Of models with an encoder and a decoder, see graph_shape.encodes: what the encoder leaves of a
+     * sequence's text. */
     INPUT_SOURCE_SLOTS, /* [n_tokens]: where it is kept */
     INPUT_SOURCE_TABLE, /* [source_width, n_sequences] */
     INPUT_SOURCE_LAST,  /* [n_tokens]: the last position of the source of the token's sequence, or -1 */
@@ -101,8 +104,8 @@ struct graph_cache {
     enum graph_pool pool;
 };
 
-/* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are; WATCH_STATES, the
- * states of all tokens after the final norm, is for engine_batch.states. */
+/* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are;
+ * WATCH_STATES, the states of all tokens after the final norm, is for engine_batch.states. */
 enum watch_kind {
     WATCH_ATTENTION = 1,
     WATCH_HIDDEN = 2,
@@ -154,7 +157,8 @@ struct graph {
     struct value *inputs[INPUT_COUNT]; /* NULL: not used by this graph */
     struct value *logits;              /* F32 [n_vocab, n_outputs]; NULL: an encoder's graph */
     uint32_t layer;                    /* layer of the nodes and weights added next */
-    /* Names of tensors in layers begin with this; NULL: with nothing. They count layers from `part_layer` on. */
+    /* Names of tensors in layers begin with this; NULL: with nothing. They count layers from `part_layer`
+     * on. */
     const char *part;
     uint32_t part_layer;
     /* Operations are shaped and weights listed, but no nodes added: they are of the model's other graph. */
@@ -200,8 +204,8 @@ struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t 
 /* The n values of a tensor, each `times` times, as F32 [n * times]. */
 struct value *graph_values_repeated(struct graph *graph, uint64_t n, uint64_t times, const char *tensor_name);
 
-/* Columns of a tensor [ne0, ne1] as rows: F32 [n, ne0], value i of row r is value r of the tensor's row index[i]. It is
- * made when the weight `name` is first requested. */
+/* Columns of a tensor [ne0, ne1] as rows: F32 [n, ne0], value i of row r is value r of the tensor's row
+ * index[i]. It is made when the weight `name` is first requested. */
 struct value *graph_values_by_index(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *tensor_name,
                                     const uint32_t *index, uint64_t n, const char *name);
 
@@ -234,8 +238,8 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
 /* The same for a cache of another pool than that of sequences. */
 struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool);
 
-/* Declares a state of the current layer, for graph_conv or graph_scan: [ne0, ne1] numbers for each sequence, or
- * [ne0, ne1, ne2] unless ne2 is 0. */
+/* Declares a state of the current layer, for graph_conv or graph_scan: [ne0, ne1] numbers for each sequence,
+ * or [ne0, ne1, ne2] unless ne2 is 0. */
 struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint64_t ne2);
 
 /* Hands out `value`, which an operation makes, in every run. kind: one bit of enum watch_kind. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "graph/internal.h"
 #include "model/model.h"
 
@@ -68,13 +69,14 @@ static void add_node(struct graph *graph, uint32_t op, const union op_args *args
 {
     struct node node = {.op = op, .layer = graph->layer, .args = *args};
     node.args.struct_size = op_info(op)->size;
+    ENGINE_ASSERT(!op_misfit(op, &node.args));
     for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
         const struct engine_tensor *tensor = op_given(&node.args, operand);
         if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
             graph->weights[value_of(tensor)->index].uses |= use_of(&node, operand);
     }
     if (graph->is_other) return;
-    if (graph_grow(graph, (void **)&graph->nodes, graph->n_nodes, sizeof *graph->nodes))
+    if (graph_grow(graph, &graph->nodes, graph->n_nodes, sizeof *graph->nodes))
         graph->nodes[graph->n_nodes++] = node;
 }
 
@@ -174,8 +176,8 @@ static bool adds_change(const struct graph *graph, const struct node *node)
     return false;
 }
 
-/* Scales the product that makes a value, if one of the first n_nodes nodes is a product that can take a factor
- * and nothing has read it yet; with what adapters add to it. */
+/* Scales the product that makes a value, if one of the first n_nodes nodes is a product that can take a
+ * factor and nothing has read it yet; with what adapters add to it. */
 static bool scale_product(struct graph *graph, size_t n_nodes, const struct value *value, float factor)
 {
     for (size_t i = n_nodes; i-- > 0;) {
@@ -360,6 +362,7 @@ struct value *graph_rope(struct graph *graph, struct value *input, const struct 
 
 static bool is_windowed(const struct graph *graph, const struct value *cache)
 {
+    ENGINE_ASSERT(cache->kind == VALUE_CACHE && cache->index < graph->n_caches);
     return graph->caches[cache->index].windowed;
 }
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/assert.h"
+
 #define UNPLACED UINT32_MAX
 #define ALIKE    0.9 /* of a speed: what is faster may be so by chance */
 #define FAR      2   /* times as far as the nearest: likewise */
@@ -49,16 +51,18 @@ static uint64_t cost(const struct state *state, size_t i, uint32_t d)
     return sum;
 }
 
-static void put(struct state *state, size_t i, uint32_t d)
-{
-    if (state->used[d] == 0 && d > 0) state->used[d] = state->request->devices[d].activations;
-    state->used[d] = add(state->used[d], cost(state, i, d));
-    for (; i != PLACE_NONE; i = state->request->tensors[i].next) state->device[i] = d;
-}
-
 static bool leads(const struct place_request *request, size_t i)
 {
     return request->tensors[i].leader == i;
+}
+
+static void put(struct state *state, size_t i, uint32_t d)
+{
+    ENGINE_ASSERT(leads(state->request, i) && state->device[i] == UNPLACED);
+    ENGINE_ASSERT(d < state->request->n_devices && place_can(&state->request->tensors[i], d));
+    if (state->used[d] == 0 && d > 0) state->used[d] = state->request->devices[d].activations;
+    state->used[d] = add(state->used[d], cost(state, i, d));
+    for (; i != PLACE_NONE; i = state->request->tensors[i].next) state->device[i] = d;
 }
 
 /* Which tensors of a part are placed. */
@@ -122,8 +126,8 @@ static void find_order(struct state *state)
     }
 }
 
-/* Of order[start … end), whose speeds are alike, takes machine after machine: each time the one with the fastest device, of
- * those that are not much further away than the nearest. */
+/* Of order[start … end), whose speeds are alike, takes machine after machine: each time the one with the
+ * fastest device, of those that are not much further away than the nearest. */
 static void take_machines(struct state *state, uint32_t start, uint32_t end)
 {
     const struct place_device *devices = state->request->devices;
@@ -188,7 +192,8 @@ static void put_output(struct state *state)
     if (last == 0 || !put_part(state, PLACE_OUTPUT, 0, WHOLE, last)) put_somewhere(state, PLACE_OUTPUT);
 }
 
-/* With the first layer, so that a token, or a part of a prompt, doesn't go to a later device before it; else anywhere. */
+/* With the first layer, so that a token, or a part of a prompt, doesn't go to a later device before it; else
+ * anywhere. */
 static void put_embedding(struct state *state)
 {
     const uint32_t first = device_of_layer(state, 0);
@@ -247,9 +252,26 @@ static bool has_experts(const struct place_request *request)
     return false;
 }
 
+/* What place.h says of a request. */
+static void check_request(const struct place_request *request)
+{
+    ENGINE_ASSERT(request->n_devices > 0 && request->n_devices <= PLACE_MAX_DEVICES);
+    for (size_t r = 0; r < request->n_rules; r++)
+        ENGINE_ASSERT(request->rules[r].device < request->n_devices);
+    for (size_t i = 0; i < request->n_tensors; i++) {
+        const struct place_tensor *tensor = &request->tensors[i];
+        ENGINE_ASSERT(place_can(tensor, 0));
+        ENGINE_ASSERT(tensor->part != PLACE_LAYER || tensor->layer < request->n_layers);
+        ENGINE_ASSERT(tensor->group <= i && request->tensors[tensor->group].group == tensor->group);
+        ENGINE_ASSERT(tensor->leader < request->n_tensors && leads(request, tensor->leader));
+        ENGINE_ASSERT(tensor->next == PLACE_NONE || request->tensors[tensor->next].leader == tensor->leader);
+    }
+}
+
 uint32_t place_tensors(const struct place_request *request, uint32_t *device,
                        uint64_t used[PLACE_MAX_DEVICES])
 {
+    check_request(request);
     struct state state = {.request = request, .device = device, .used = used};
     find_order(&state);
     keep_machines_together(&state);
@@ -263,5 +285,7 @@ uint32_t place_tensors(const struct place_request *request, uint32_t *device,
     }
     for (size_t i = 0; i < request->n_tensors; i++)
         if (device[i] == UNPLACED && leads(request, i)) put(&state, i, 0);
+    for (size_t i = 0; i < request->n_tensors; i++)
+        ENGINE_ASSERT(device[i] == device[request->tensors[i].leader]);
     return layers;
 }

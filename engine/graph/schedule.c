@@ -8,6 +8,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "common/array.h"
+#include "common/assert.h"
 
 #define NONE UINT32_MAX
 
@@ -42,9 +44,7 @@ static uint64_t dense_size(const struct value *value)
 static struct value *clone_value(struct graph *graph, const struct value *value)
 {
     struct value *clone = malloc(sizeof *clone);
-    struct value **values = realloc(graph->values, (graph->n_values + 1) * sizeof *values);
-    if (values) graph->values = values;
-    if (!clone || !values) {
+    if (!clone || !ARRAY_GROW(graph->values, graph->n_values)) {
         free(clone);
         error_memory("graph");
         return NULL;
@@ -67,10 +67,8 @@ static uint32_t add_storage(struct build *build, struct value *root, uint32_t de
 
 static int add_step(struct schedule *schedule, const struct step *step)
 {
-    struct step *steps = realloc(schedule->steps, (schedule->n_steps + 1) * sizeof *steps);
-    if (!steps) return error_memory("schedule");
-    schedule->steps = steps;
-    steps[schedule->n_steps++] = *step;
+    if (!ARRAY_GROW(schedule->steps, schedule->n_steps)) return error_memory("schedule");
+    schedule->steps[schedule->n_steps++] = *step;
     return ENGINE_OK;
 }
 
@@ -78,6 +76,8 @@ static int add_step(struct schedule *schedule, const struct step *step)
  * *storage. */
 static int store_root(struct build *build, struct value *root, uint32_t device, size_t now, uint32_t *storage)
 {
+    ENGINE_ASSERT(device < build->n_devices);
+    ENGINE_ASSERT(root->root == root);
     uint32_t *slot = &build->stored[root->id * build->n_devices + device];
     if (*slot == NONE) {
         uint32_t home = build->home[root->id];
@@ -90,6 +90,7 @@ static int store_root(struct build *build, struct value *root, uint32_t device, 
         *slot = add_storage(build, there, device, root->kind == VALUE_INPUT ? 0 : now);
         if (root->kind == VALUE_ACTIVATION && home != device) {
             uint32_t source = build->stored[root->id * build->n_devices + home];
+            ENGINE_ASSERT(source != NONE); /* whoever makes a value stores it */
             build->lifetimes[source].death = now;
             build->schedule->n_copies++;
             build->schedule->copy_bytes += build->schedule->storages[*slot].size;
@@ -150,8 +151,8 @@ static int add_run(struct schedule *schedule, const struct node *node, size_t no
     return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
 }
 
-/* Hands out the input of a product with a weight of the model: the operation may overwrite it. Factors of adapters
- * are none. */
+/* Hands out the input of a product with a weight of the model: the operation may overwrite it. Factors of
+ * adapters are none. */
 static int add_input_watch(struct build *build, const struct node *node, size_t now)
 {
     const struct graph *graph = build->schedule->graph;
@@ -225,6 +226,7 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
         const struct node *node = &schedule->graph->nodes[now];
         const struct value *output = first_output(node);
         if (!is_stored(output)) continue;
+        ENGINE_ASSERT(number_of_root[output->root->id] != NONE);
         uint32_t target = number_of_root[output->root->id];
         for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
             const struct engine_tensor *tensor = op_given(&node->args, operand);
@@ -234,6 +236,7 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
             if (build->lifetimes[source].death != now || build->lifetimes[target].alias != NONE) continue;
             if (schedule->storages[source].size != schedule->storages[target].size) continue;
             if (!read_once(node, value_of(tensor)->root)) continue;
+            ENGINE_ASSERT(schedule->storages[source].device == schedule->storages[target].device);
             build->lifetimes[target].alias = source;
             /* From now on the bytes belong to the target; whoever looks up the source's end gets the
              * target's. */
@@ -244,7 +247,10 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
 
 static uint32_t resolve(const struct build *build, uint32_t storage)
 {
-    while (build->lifetimes[storage].alias != NONE) storage = build->lifetimes[storage].alias;
+    while (build->lifetimes[storage].alias != NONE) {
+        ENGINE_ASSERT(build->lifetimes[storage].alias < storage); /* what is reused is older: no circles */
+        storage = build->lifetimes[storage].alias;
+    }
     return storage;
 }
 
@@ -278,6 +284,7 @@ static int lay_out(struct build *build, const uint32_t alignment[PLACE_MAX_DEVIC
         }
         if (checked_add(start, storage->size, &end)) status = error_memory("activations");
         if (status) break;
+        ENGINE_ASSERT(start % alignment[storage->device] == 0);
         storage->offset = start;
         if (end > schedule->arena[storage->device]) schedule->arena[storage->device] = end;
         while (at < n_placed && schedule->storages[placed[at]].offset <= start) at++;
@@ -325,8 +332,10 @@ int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVI
         graph_destroy(graph);
         return error_memory("schedule");
     }
-    for (size_t i = 0; i < graph->n_nodes; i++)
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        ENGINE_ASSERT(graph->nodes[i].device < PLACE_MAX_DEVICES);
         if (graph->nodes[i].device >= build.n_devices) build.n_devices = graph->nodes[i].device + 1;
+    }
     size_t n = graph->n_values, table = n * build.n_devices; /* copies add to graph->n_values */
     int status = ENGINE_OK;
     schedule->graph = graph;
@@ -349,6 +358,7 @@ cleanup:
     free(build.copied);
     free(build.home);
     free(build.lifetimes);
+    ENGINE_ASSERT(schedule->n_storages <= table);
     if (status)
         schedule_destroy(schedule);
     else

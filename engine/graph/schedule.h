@@ -1,7 +1,7 @@
 /* schedule.h: a placed graph as steps to run: runs of operations on one device, copies of activations between
- * devices, and the position of every activation in its device's arena; computing it touches no device (schedule.c).
- * A prepared schedule has its operands bound to device memory and, if the backend supports it, its runs of operations
- * recorded (execute.c). */
+ * devices, and the position of every activation in its device's arena; computing it touches no device
+ * (schedule.c). A prepared schedule has its operands bound to device memory and, if the backend supports it,
+ * its runs of operations recorded (execute.c). */
 #ifndef ENGINE_GRAPH_SCHEDULE_H
 #define ENGINE_GRAPH_SCHEDULE_H
 
@@ -68,8 +68,8 @@ struct prepared;
  * but ENGINE_OK ends the run. */
 struct watcher {
     int (*take)(const struct watcher *watcher, const struct graph_watch *watch, const float *data);
-    /* The input of a product (WATCH_INPUTS), just before it is computed: `data` as the operand's ne and nb say,
-     * `experts` the ids, dense, or NULL. NULL if the graph doesn't watch these. */
+    /* The input of a product (WATCH_INPUTS), just before it is computed: `data` as the operand's ne and nb
+     * say, `experts` the ids, dense, or NULL. NULL if the graph doesn't watch these. */
     int (*take_input)(const struct watcher *watcher, const struct graph *graph, const struct node *node,
                       const uint8_t *data, const int32_t *experts);
 };
@@ -80,19 +80,20 @@ int prepared_create(const struct executor *executor, struct schedule *schedule, 
 void prepared_destroy(const struct executor *executor, struct prepared *prepared);
 const struct schedule *prepared_schedule(const struct prepared *prepared);
 
-/* Writes the inputs (inputs[i] is dense, with the shape that graph_input gave it), enqueues all steps, and the
- * reading of the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none, and what only
- * they need may be left out. `watcher` may be
- * NULL if the graph watches nothing. Waits only where something goes through the host. What is started next
- * follows in the same streams: so devices that hold different layers work on different batches at once.
- * `logits`, `prepared` and the arenas must stay until executor_wait. */
+/* Writes the inputs (inputs[i] is dense, with the shape that graph_input gave it), enqueues all steps, and
+ * the reading of the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none, and what
+ * only they need may be left out. `watcher` may be NULL if the graph watches nothing. Waits only where
+ * something goes through the host. What is started next follows in the same streams: so devices that hold
+ * different layers work on different batches at once. `logits`, `prepared` and the arenas must stay until
+ * executor_wait. */
 int prepared_start(struct executor *executor, struct prepared *prepared,
                    const void *const inputs[INPUT_COUNT], float *logits, uint32_t n_rows,
                    const struct watcher *watcher);
 /* Waits for everything that was started, also after an error. The first error of a device. */
 int executor_wait(struct executor *executor);
-/* Names what has been started so far, on each device, and waits for that: devices whose backends can tell it from what
- * comes later go on with the latter; of others everything is waited for. The first error of a device. */
+/* Names what has been started so far, on each device, and waits for that: devices whose backends can tell it
+ * from what comes later go on with the latter; of others everything is waited for. The first error of a
+ * device. */
 int executor_mark(struct executor *executor, uint64_t marks[PLACE_MAX_DEVICES]);
 int executor_wait_for(struct executor *executor, const uint64_t marks[PLACE_MAX_DEVICES]);
 /* prepared_start and executor_wait. */

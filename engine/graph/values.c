@@ -1,5 +1,5 @@
-/* values.c: graphs and the lists that they grow by while they are built, and their values: weights, inputs, caches, and
- * views. See graph.h. */
+/* values.c: graphs and the lists that they grow by while they are built, and their values: weights, inputs,
+ * caches, and views. See graph.h. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +9,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "common/array.h"
+#include "common/assert.h"
 #include "graph/internal.h"
 #include "model/types.h"
 
@@ -53,24 +55,19 @@ void graph_fail(struct graph *graph, const char *format, ...)
     graph->status = error_raise(ENGINE_ERROR_DATA, "%s:%s %s", model_path(graph->model), layer, message);
 }
 
-bool graph_grow(struct graph *graph, void **array, size_t count, size_t size)
+bool graph_grow(struct graph *graph, void *array, size_t count, size_t size)
 {
     if (graph->status) return false;
-    if (count & (count - 1)) return true;
-    void *grown = realloc(*array, (count ? 2 * count : 1) * size);
-    if (!grown) {
-        graph->status = error_memory("graph");
-        return false;
-    }
-    *array = grown;
-    return true;
+    if (array_grow(array, count, size)) return true;
+    graph->status = error_memory("graph");
+    return false;
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------ */
 
 struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_t type, const uint64_t ne[4])
 {
-    if (!graph_grow(graph, (void **)&graph->values, graph->n_values, sizeof *graph->values)) return NULL;
+    if (!graph_grow(graph, &graph->values, graph->n_values, sizeof *graph->values)) return NULL;
     struct value *value = calloc(1, sizeof *value);
     const struct type_info *info = type_info(type);
     if (!value || !info) {
@@ -105,8 +102,7 @@ struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_
 struct value *graph_add_weight(struct graph *graph, const struct model_tensor *tensor)
 {
     struct value *value = graph_add_value(graph, VALUE_WEIGHT, tensor->type, tensor->ne);
-    if (!value || !graph_grow(graph, (void **)&graph->weights, graph->n_weights, sizeof *graph->weights))
-        return NULL;
+    if (!value || !graph_grow(graph, &graph->weights, graph->n_weights, sizeof *graph->weights)) return NULL;
     value->index = (uint32_t)graph->n_weights;
     graph->weights[graph->n_weights++] =
         (struct graph_weight){.tensor = tensor, .value = value, .layer = graph->layer, .changes = NO_WEIGHT};
@@ -383,8 +379,7 @@ static struct value *add_cache(struct graph *graph, uint64_t width, uint64_t n_h
     }
     uint64_t ne[4] = {width, shape->block_size, n_heads, n_blocks};
     struct value *value = graph_add_value(graph, VALUE_CACHE, type, ne);
-    if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
-        return NULL;
+    if (!value || !graph_grow(graph, &graph->caches, graph->n_caches, sizeof *graph->caches)) return NULL;
     value->index = (uint32_t)graph->n_caches;
     graph->caches[graph->n_caches] = *cache;
     graph->caches[graph->n_caches].value = value;
@@ -415,8 +410,7 @@ struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint6
     uint64_t n = graph->shape.n_states;
     uint64_t ne[4] = {ne0, ne1, ne2 > 0 ? ne2 : n, ne2 > 0 ? n : 1};
     struct value *value = graph_add_value(graph, VALUE_CACHE, ENGINE_TYPE_F32, ne);
-    if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
-        return NULL;
+    if (!value || !graph_grow(graph, &graph->caches, graph->n_caches, sizeof *graph->caches)) return NULL;
     value->index = (uint32_t)graph->n_caches;
     graph->caches[graph->n_caches++] =
         (struct graph_cache){.value = value, .layer = graph->layer, .is_state = true};
@@ -425,8 +419,8 @@ struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint6
 
 void graph_watch(struct graph *graph, uint32_t kind, uint32_t layer, struct value *value)
 {
-    if (!value || !graph_grow(graph, (void **)&graph->watches, graph->n_watches, sizeof *graph->watches))
-        return;
+    ENGINE_ASSERT(kind && !(kind & (kind - 1)));
+    if (!value || !graph_grow(graph, &graph->watches, graph->n_watches, sizeof *graph->watches)) return;
     graph->watches[graph->n_watches++] = (struct graph_watch){value->root, kind, layer};
 }
 
@@ -436,6 +430,7 @@ static struct value *add_view(struct graph *graph, const struct value *value, co
 {
     struct value *view = graph_add_value(graph, value->kind, value->tensor.type, ne);
     if (!view) return NULL;
+    ENGINE_ASSERT(value->root->root == value->root);
     view->index = value->index;
     view->root = value->root;
     view->view_offset = value->view_offset;

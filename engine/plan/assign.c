@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 #include "kv/cache.h"
 #include "model/types.h"
 #include "plan/internal.h"
@@ -63,6 +64,7 @@ uint32_t plan_full_table_width(const struct engine_plan *plan)
 uint32_t plan_table_width(const struct engine_plan *plan, uint32_t n_blocks)
 {
     uint32_t max = plan_full_table_width(plan), width = 8;
+    ENGINE_ASSERT(n_blocks <= max);
     while (width < max && width < n_blocks) width *= 2;
     return width < max ? width : max;
 }
@@ -77,8 +79,8 @@ const struct value *plan_anchor(const struct node *node)
     return NULL;
 }
 
-/* The operand by which a node without a weight runs, if it doesn't run with its layer: one that it follows, or its
- * first. */
+/* The operand by which a node without a weight runs, if it doesn't run with its layer: one that it follows,
+ * or its first. */
 static const struct op_operand *leading_operand(const struct node *node)
 {
     const struct op_operand *operands = op_operands(node->op), *operand = operands;
@@ -95,6 +97,7 @@ static uint32_t wanted_device(const struct engine_plan *plan, const struct node 
     if (weight) return plan->device[weight->index];
     const struct op_operand *leader = leading_operand(node);
     bool at_layer = !(leader->flags & OP_FOLLOWED) && node->layer != NO_LAYER;
+    ENGINE_ASSERT(!at_layer || node->layer < plan->info.n_layers);
     if (at_layer) return plan->device[plan->layer_entry[node->layer]];
     return made[value_of(op_given(&node->args, leader))->root->id];
 }
@@ -113,6 +116,7 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
         struct node *node = &graph->nodes[i];
         const struct op_info *info = op_info(node->op);
         node->device = wanted_device(plan, node, made);
+        ENGINE_ASSERT(node->device < plan->set.n_devices);
         void *asked = (void *)(uintptr_t)plan;
         if (node->device != 0 && !plan_supports(asked, node->device, node->op, &node->args)) {
             if (plan_anchor(node) || plan_touches_cache(node)) { /* its weight or cache can't be moved now */

@@ -1,5 +1,5 @@
-/* options.c: checks the options of a caller and of engine.conf: sizes, the cache's type, offloading, rules; and the
- * adapters, against the model's graph too. */
+/* options.c: checks the options of a caller and of engine.conf: sizes, the cache's type, offloading, rules;
+ * and the adapters, against the model's graph too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,8 @@ int plan_read_context_options(const struct engine_context_options *given,
     return status;
 }
 
-/* A model that makes vectors needs keys and values only while it reads a text, so exact ones cost little. T5's attention
- * has no scale: its scores are so large that rounded keys change the text. */
+/* A model that makes vectors needs keys and values only while it reads a text, so exact ones cost little.
+ * T5's attention has no scale: its scores are so large that rounded keys change the text. */
 static int read_cache_type(const char *name, const struct arch_info *info, uint32_t *type)
 {
     *type = info->makes_vectors || info->has_source ? ENGINE_TYPE_F32 : ENGINE_TYPE_F16;

@@ -7,8 +7,8 @@
 #include "arch/arch.h"
 #include "devices/limits.h"
 #include "devices/open.h"
+#include "engine/internal.h"
 #include "graph/schedule.h"
-#include "internal.h"
 
 struct plan_weight {
     const struct model_tensor *tensor;
@@ -120,19 +120,19 @@ void report_placement(const struct engine_plan *plan);
 /* Builds, fuses and schedules the graph of a batch. */
 int plan_schedule(const struct engine_plan *plan, const struct shape_key *key, struct schedule **schedule);
 
-/* How many tokens of a batch of n_tokens go through the graph together, at most: fewer than fit if several devices then
- * work at once. */
+/* How many tokens of a batch of n_tokens go through the graph together, at most: fewer than fit if several
+ * devices then work at once. */
 uint32_t plan_part(const struct engine_plan *plan, size_t n_tokens);
 
 #define PLAN_MAX_GROUPS 8
 
-/* Into how many groups a step of n_tokens, each of another text, is divided, so that the devices compute several groups
- * at once: while one group's next tokens are chosen and it begins anew, the devices have the others. 1: that doesn't pay,
- * or the last device can't be waited for without the groups that came after. */
+/* Into how many groups a step of n_tokens, each of another text, is divided, so that the devices compute
+ * several groups at once: while one group's next tokens are chosen and it begins anew, the devices have the
+ * others. 1: that doesn't pay, or the last device can't be waited for without the groups that came after. */
 uint32_t plan_groups(const struct engine_plan *plan, size_t n_tokens);
 
-/* The width of a table for rows of up to n blocks: a power of two, so that growing texts rarely change the shape of the
- * graph. */
+/* The width of a table for rows of up to n blocks: a power of two, so that growing texts rarely change the
+ * shape of the graph. */
 uint32_t plan_table_width(const struct engine_plan *plan, uint32_t n_blocks);
 
 /* Checks a scale of an adapter that a caller gives. ENGINE_ERROR_ARGUMENT: it is not finite. */

@@ -1,6 +1,6 @@
-/* predict.c: what a token and a prompt cost under a plan: messages and their bytes, counted as the executor sends them, and
- * seconds, from how fast devices and links are. First the time of a batch's operations; then a run of batches, step by
- * step; then the functions of engine.h. */
+/* predict.c: what a token and a prompt cost under a plan: messages and their bytes, counted as the executor
+ * sends them, and seconds, from how fast devices and links are. First the time of a batch's operations; then
+ * a run of batches, step by step; then the functions of engine.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@
 
 /* ---- Operations ----------------------------------------------------------------------------------- */
 
-/* An operation takes as long as its device needs to read its weights and caches, or to compute, whichever is longer, and a
- * moment to start. */
+/* An operation takes as long as its device needs to read its weights and caches, or to compute, whichever is
+ * longer, and a moment to start. */
 
 /* Tokens that are computed together. */
 struct plan_batch {
@@ -93,7 +93,7 @@ static struct work other_work(const struct node *node)
 
 /* The time of a step's operations, which is added to its device's share. */
 static double predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
-                          const struct step *step, struct plan_share *share)
+                                 const struct step *step, struct plan_share *share)
 {
     const struct device_pace *pace = &plan->set.devices[step->device].pace;
     double seconds = 0;
@@ -119,9 +119,9 @@ static double predict_operations(const struct engine_plan *plan, const struct pl
 
 /* ---- A run ---------------------------------------------------------------------------------------- */
 
-/* As graph/execute.c does it, with a clock for the host and one for each process that has devices. Commands collect for
- * each process until one of its devices is flushed, and are done there one after the other; the host goes on
- * meanwhile. */
+/* As graph/execute.c does it, with a clock for the host and one for each process that has devices. Commands
+ * collect for each process until one of its devices is flushed, and are done there one after the other; the
+ * host goes on meanwhile. */
 
 enum command_kind { COMPUTE, SEND, TAKE };
 
@@ -171,24 +171,17 @@ static const struct device_link *link_of(const struct run *run, uint32_t device)
     return &run->plan->set.devices[device].link;
 }
 
-/* Room for one more of an array's items. */
-static bool grow(struct run *run, void *items, size_t n, size_t *capacity, size_t size)
+/* Whether an array has grown: otherwise memory is out. */
+static bool has_grown(struct run *run, bool grown)
 {
-    void **array = items;
-    if (n < *capacity) return true;
-    size_t larger = *capacity ? 2 * *capacity : 64;
-    void *grown = realloc(*array, larger * size);
     if (!grown) run->status = error_memory("prediction");
-    if (!grown) return false;
-    *array = grown;
-    *capacity = larger;
-    return true;
+    return grown;
 }
 
 static void add_command(struct run *run, uint32_t device, struct command command)
 {
     struct process *process = &run->processes[run->process_of[device]];
-    if (grow(run, &process->commands, process->n_commands, &process->capacity, sizeof command))
+    if (has_grown(run, ARRAY_RESERVE(process->commands, process->capacity, process->n_commands + 1)))
         process->commands[process->n_commands++] = command;
 }
 
@@ -216,7 +209,7 @@ static void hand_over(struct run *run, uint32_t from, const struct command *comm
     share->n_messages++;
     share->bytes += bytes;
     share->messages += seconds;
-    if (grow(run, &run->handed, run->n_handed, &run->capacity, sizeof *run->handed))
+    if (has_grown(run, ARRAY_RESERVE(run->handed, run->capacity, run->n_handed + 1)))
         run->handed[run->n_handed++] =
             (struct handed){from, run->process_of[command->other], clock + seconds};
 }
@@ -370,10 +363,10 @@ static void add_batch(struct run *run, const struct plan_batch *batch, bool with
     flush_others(run, PLACE_MAX_DEVICES);
 }
 
-/* Runs batches one after the other, as fast as devices and links are, and waits for all. Adds to shares[n_devices].
- * Without time, only messages count. */
-static int predict_run(const struct engine_plan *plan, const struct plan_batch *batches, size_t n, bool with_time,
-                struct plan_share *shares, double *seconds)
+/* Runs batches one after the other, as fast as devices and links are, and waits for all. Adds to
+ * shares[n_devices]. Without time, only messages count. */
+static int predict_run(const struct engine_plan *plan, const struct plan_batch *batches, size_t n,
+                       bool with_time, struct plan_share *shares, double *seconds)
 {
     struct run *run = calloc(1, sizeof *run);
     if (!run) return error_memory("prediction");

@@ -91,8 +91,9 @@ static bool is_used(const struct engine_plan *plan, const struct model_tensor *t
     return false;
 }
 
-/* Tensors in the file that no graph of the family reads: layers that predict further tokens, rope factors for other
- * contexts, the classification head and dense steps, which the queue computes, and what converters fill in for RWKV 7's first layer. */
+/* Tensors in the file that no graph of the family reads: layers that predict further tokens, rope factors for
+ * other contexts, the classification head and dense steps, which the queue computes, and what converters fill
+ * in for RWKV 7's first layer. */
 static bool is_left_out(const struct engine_plan *plan, const char *name)
 {
     static const char *const starts[] = {"rope_f", "cls.", "dense_", "blk.0.time_mix_v"};

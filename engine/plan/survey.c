@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 #include "model/types.h"
 #include "plan/internal.h"
 
@@ -64,6 +65,7 @@ static void ask_sizes(struct engine_plan *plan)
 static void follow(struct engine_plan *plan, size_t weight, struct place_tensor *leader)
 {
     struct place_tensor *entry = &plan->entries[weight];
+    ENGINE_ASSERT(&plan->entries[leader->leader] == leader); /* those that follow have no followers */
     if (entry == leader || entry->leader != weight) return;
     entry->leader = (size_t)(leader - plan->entries);
     entry->next = leader->next;
@@ -169,6 +171,8 @@ static int add_weights(struct engine_plan *plan, const struct graph *graph)
         plan->entries[i].experts = weight->matrices_read > 0;
     }
     for (size_t i = plan->n_weights; i-- > 0;)
+        ENGINE_ASSERT(graph->weights[i].layer == NO_LAYER || graph->weights[i].layer < plan->info.n_layers);
+    for (size_t i = plan->n_weights; i-- > 0;)
         if (graph->weights[i].layer != NO_LAYER) plan->layer_entry[graph->weights[i].layer] = i;
     return ENGINE_OK;
 }
@@ -186,6 +190,7 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
             if (status) return status;
             plan->layer_entry[cache->layer] = entry;
         }
+        ENGINE_ASSERT(entry < plan->n_entries);
         plan->caches[c] = (struct plan_cache){
             .entry = entry,
             .size = size,
@@ -247,8 +252,8 @@ static int with_graph(struct engine_plan *plan, bool encodes, bool one,
     return ENGINE_OK;
 }
 
-/* Some layers of hybrid models have no attention, which only the graph shows: finds the last one that has, if that was
- * asked for, and fails if no layer that was asked for has any. */
+/* Some layers of hybrid models have no attention, which only the graph shows: finds the last one that has, if
+ * that was asked for, and fails if no layer that was asked for has any. */
 static int check_watched_attention(struct engine_plan *plan)
 {
     struct plan_watch *watch = &plan->watch;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/assert.h"
 #include "kernels.h"
 #include "pool.h"
 #include "types.h"
@@ -78,23 +80,11 @@ bool list_is_empty(const struct list *list)
     return list->n_steps == 0;
 }
 
-/* Makes room for `size` more elements of `width` bytes after the first n. */
-static bool grow(void *memory, size_t width, size_t n, size_t size, size_t *capacity)
-{
-    if (size <= *capacity - n) return true;
-    size_t wanted = 2 * (n + size) + 64;
-    void *grown = realloc(*(void **)memory, wanted * width);
-    if (!grown) return false;
-    *(void **)memory = grown;
-    *capacity = wanted;
-    return true;
-}
-
 void *list_add(struct list *list, step_function *run, size_t n_tasks, size_t args_size)
 {
     args_size = round_up(args_size, 16);
-    if (!grow(&list->steps, sizeof *list->steps, list->n_steps, 1, &list->steps_capacity) ||
-        !grow(&list->args, 1, list->args_size, args_size, &list->args_capacity)) {
+    if (!ARRAY_RESERVE(list->steps, list->steps_capacity, list->n_steps + 1) ||
+        !ARRAY_RESERVE(list->args, list->args_capacity, list->args_size + args_size)) {
         cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of operations)");
         return NULL;
     }
@@ -111,12 +101,14 @@ void *list_add(struct list *list, step_function *run, size_t n_tasks, size_t arg
 
 void list_count_later(struct list *list, step_count *count)
 {
+    ENGINE_ASSERT(list->n_steps > 0);
     list->steps[list->n_steps - 1].count = count;
 }
 
 /* The last step touches a range: does it have to wait for the steps before? */
 static void touch(struct list *list, uintptr_t begin, uintptr_t end, bool write)
 {
+    ENGINE_ASSERT(list->n_steps > 0 && begin <= end);
     struct step *step = &list->steps[list->n_steps - 1];
     bool conflict = list->n_accesses == MAX_ACCESSES;
     for (size_t i = 0; i < list->n_before && !conflict; i++) {
@@ -130,6 +122,7 @@ static void touch(struct list *list, uintptr_t begin, uintptr_t end, bool write)
         list->n_before = 0;
         list->n_accesses = n_own;
     }
+    ENGINE_ASSERT(list->n_accesses < MAX_ACCESSES); /* a step has fewer of its own */
     list->accesses[list->n_accesses++] = (struct access){begin, end, write};
 }
 
@@ -237,6 +230,7 @@ static void run_task(void *context, unsigned thread, size_t task)
     const struct step *step = &list->steps[list->phase];
     size_t begin = 0;
     for (; task >= step->end; step++) begin = step->end;
+    ENGINE_ASSERT(step < list->steps + list->next_phase);
     struct work work = list->work;
     work.own += thread * part_size(list->own_size);
     step->run(list->args + step->args, &work, task - begin);

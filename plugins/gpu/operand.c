@@ -1,5 +1,5 @@
-/* operand.c: see operand.h. First one tensor of an operation, then what each operation asks beyond the rules of
- * common/ops.h. */
+/* operand.c: see operand.h. First one tensor of an operation, then what each operation asks beyond the rules
+ * of common/ops.h. */
 #include "operand.h"
 
 #include <string.h>
@@ -103,10 +103,10 @@ static int check_handles(const struct gpu_request *request, const struct op_oper
     return ENGINE_OK;
 }
 
-/* Fills in the view of an operand; `tensor` may be NULL. While planning, the type tells whether a tensor that may be a
- * weight or an activation is one: activations are F32. */
+/* Fills in the view of an operand; `tensor` may be NULL. While planning, the type tells whether a tensor that
+ * may be a weight or an activation is one: activations are F32. */
 static int check_tensor(const struct gpu_request *request, const struct op_operand *operand,
-                     const struct engine_tensor *tensor, struct gpu_view *view)
+                        const struct engine_tensor *tensor, struct gpu_view *view)
 {
     struct engine_tensor copy;
     memset(view, 0, sizeof *view);
@@ -130,9 +130,9 @@ static int check_tensor(const struct gpu_request *request, const struct op_opera
             return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: %s is empty or too large", request->op,
                               operand->name);
     }
-    bool any_type = operand->types & OP_WEIGHT_TYPES, may_be_buffer = !operand->uses || operand->flags & OP_EITHER;
-    view->is_weight =
-        operand->uses && (copy.weight || (request->planning && (!may_be_buffer || any_type)));
+    bool any_type = operand->types & OP_WEIGHT_TYPES,
+         may_be_buffer = !operand->uses || operand->flags & OP_EITHER;
+    view->is_weight = operand->uses && (copy.weight || (request->planning && (!may_be_buffer || any_type)));
     int status = ENGINE_OK;
     if (view->is_weight && any_type) {
         if (!request->limits->weight_type(copy.type))
@@ -165,8 +165,8 @@ static int check_fused_activation(const struct gpu_request *request, uint32_t ac
 static bool has_use(const struct gpu_call *call, const struct gpu_view *view)
 {
     const struct gpu_weight *weight = (const void *)view->weight;
-    bool either =
-        view->ne[2] == 1 && call->views[OPERAND(matmul, input)].ne[1] == 1 && call->matrices == GPU_ONE_MATRIX;
+    bool either = view->ne[2] == 1 && call->views[OPERAND(matmul, input)].ne[1] == 1 &&
+                  call->matrices == GPU_ONE_MATRIX;
     return !weight || either ||
            weight->uses & (call->matrices == GPU_ONE_MATRIX ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_MATRICES);
 }
@@ -261,7 +261,8 @@ static int check_rope(const struct gpu_request *request, struct gpu_call *call)
 
 static int check_norm(const struct gpu_request *request, struct gpu_call *call)
 {
-    if (call->args.norm.kind == ENGINE_NORM_RMS || call->args.norm.kind == ENGINE_NORM_LAYER) return ENGINE_OK;
+    if (call->args.norm.kind == ENGINE_NORM_RMS || call->args.norm.kind == ENGINE_NORM_LAYER)
+        return ENGINE_OK;
     return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: unknown kind %u", call->args.norm.kind);
 }
 
@@ -351,7 +352,8 @@ int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "unknown operation %u", op);
     request->op = info->title;
     size_t size = args ? sized_size(args) : 0;
-    if (size < sizeof size) return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", info->title);
+    if (size < sizeof size)
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", info->title);
     if (!sized_rest_is_zero(args, info->size))
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: the arguments are from a later version",
                           info->title);

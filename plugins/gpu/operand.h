@@ -63,10 +63,10 @@ enum gpu_matrices { GPU_ONE_MATRIX, GPU_MATRIX_PER_HEAD, GPU_MATRIX_PER_EXPERT }
 struct gpu_call {
     uint32_t op;
     struct gpu_view views[OP_MAX_OPERANDS]; /* at the numbers from OPERAND */
-    union op_args args;         /* of its tensors, use the views */
-    enum gpu_matrices matrices; /* of MATMUL */
-    uint64_t key_step;          /* of ATTENTION: bytes from one row of a cache to the next */
-    uint64_t value_step;        /* of v; the same as k's if v is a part of k */
+    union op_args args;                     /* of its tensors, use the views */
+    enum gpu_matrices matrices;             /* of MATMUL */
+    uint64_t key_step;                      /* of ATTENTION: bytes from one row of a cache to the next */
+    uint64_t value_step;                    /* of v; the same as k's if v is a part of k */
 };
 
 /* Checks an operation against the rules of plugin-api.h and the device's limits, and fills *call. */

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/assert.h"
+
 void bytes_free(struct bytes *bytes)
 {
     free(bytes->data);
@@ -13,18 +16,13 @@ void bytes_free(struct bytes *bytes)
 void *bytes_grow(struct bytes *bytes, size_t size)
 {
     if (bytes->failed) return NULL;
-    if (!bytes->data || size > bytes->capacity - bytes->size) {
-        size_t capacity = bytes->capacity ? bytes->capacity : 256;
-        while (capacity - bytes->size < size && capacity <= SIZE_MAX / 2) capacity *= 2;
-        uint8_t *data = capacity - bytes->size < size ? NULL : realloc(bytes->data, capacity);
-        if (!data) {
-            bytes->failed = true;
-            return NULL;
-        }
-        bytes->data = data;
-        bytes->capacity = capacity;
+    const size_t more = size ? size : 1; /* a place even for nothing */
+    if (more > SIZE_MAX - bytes->size || !ARRAY_RESERVE(bytes->data, bytes->capacity, bytes->size + more)) {
+        bytes->failed = true;
+        return NULL;
     }
     bytes->size += size;
+    ENGINE_ASSERT(bytes->size <= bytes->capacity);
     return bytes->data + bytes->size - size;
 }
 
@@ -62,6 +60,7 @@ void bytes_set_length(struct bytes *bytes, size_t place)
 {
     if (bytes->failed) return;
     uint64_t length = bytes->size - place - sizeof length;
+    ENGINE_ASSERT(place + sizeof length <= bytes->size);
     memcpy(bytes->data + place, &length, sizeof length);
 }
 

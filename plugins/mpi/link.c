@@ -11,6 +11,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "common/assert.h"
+#include "common/lock.h"
 #include "launcher.h"
 
 #define PART (UINT64_C(64) << 20)
@@ -64,7 +66,7 @@ static struct {
     struct line going;
     struct line broken;       /* those that could not be sent as a whole: MPI may still read them */
     char failure[LINK_ERROR]; /* the first */
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
+} all = {.lock = LOCK_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 /* Whoever waits asks every few milliseconds. If nobody has for longer than LEAP, this process may have stood still, and
  * what came meanwhile has not been looked at: that time doesn't count against others. */
@@ -195,6 +197,7 @@ static void fail_memory(void)
 /* Lets go of messages that have left. */
 static void look_after_going(void)
 {
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     for (struct parcel **at = &all.going.first; *at;) {
         struct parcel *parcel = *at;
         struct peer *peer = &all.peers[parcel->rank];
@@ -225,6 +228,8 @@ static bool fetch(int rank, struct peer *peer)
     MPI_Message incoming;
     MPI_Status status;
     int found = 0, size = 0;
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
+    ENGINE_ASSERT(!peer->is_fetching);
     int code = MPI_Improbe(rank, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &incoming, &status);
     if (code == MPI_SUCCESS && !found) return false;
     if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &size);
@@ -253,6 +258,7 @@ static bool fetch(int rank, struct peer *peer)
 static void keep(struct peer *peer)
 {
     int kind = peer->tag & ~MORE;
+    ENGINE_ASSERT(peer->is_fetching && kind > 0 && kind < KINDS);
     peer->is_fetching = false;
     peer->heard = link_now();
     if (peer->tag & MORE) return;
@@ -273,6 +279,7 @@ static void keep(struct peer *peer)
 
 static void look_after(void)
 {
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     look_after_going();
     for (int rank = 0; rank < all.size && !all.failure[0]; rank++) {
         struct peer *peer = &all.peers[rank];
@@ -292,6 +299,8 @@ static bool post(struct parcel *parcel, enum link_kind kind, char error[LINK_ERR
 {
     struct peer *peer = &all.peers[parcel->rank];
     int code = MPI_SUCCESS;
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
+    ENGINE_ASSERT(parcel->rank != all.rank && parcel->rank < all.size);
     if (kind == LINK_LIFE && peer->is_told) {
         parcel_free(parcel);
         return true;
@@ -322,6 +331,7 @@ static bool post(struct parcel *parcel, enum link_kind kind, char error[LINK_ERR
 /* Signs of life for all others, if it is time. */
 static void beat(void)
 {
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     if (!all.beats || all.failure[0] || MPI_Wtime() - all.last_beat < BEAT) return;
     all.last_beat = MPI_Wtime();
     for (int rank = 0; rank < all.size; rank++) {
@@ -336,6 +346,7 @@ static void beat(void)
 static void wait_for_work(double seconds)
 {
     struct timespec time;
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     clock_gettime(CLOCK_REALTIME, &time);
     time.tv_nsec += (long)(seconds * 1e9);
     time.tv_sec += time.tv_nsec / 1000000000;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "operation.h"
 #include "remote.h"
 
@@ -177,13 +178,8 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
 
 static int add_target(struct targets *targets, void *data, uint64_t size)
 {
-    if (targets->n == targets->capacity) {
-        size_t capacity = targets->capacity ? 2 * targets->capacity : 8;
-        struct target *items = realloc(targets->items, capacity * sizeof *items);
-        if (!items) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (read)");
-        targets->items = items;
-        targets->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(targets->items, targets->capacity, targets->n + 1))
+        return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (read)");
     targets->items[targets->n++] = (struct target){data, size};
     return ENGINE_OK;
 }

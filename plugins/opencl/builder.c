@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 #define ITEMS_EACH 4 /* work-items of element-wise kernels for each of a processor's units */
 
 uint32_t add_memory(struct builder *builder, cl_mem memory)
@@ -87,13 +89,8 @@ int finish(struct builder *builder)
 {
     struct launches *recording = builder->recording;
     if (!recording) return launch_run(builder->device, &builder->launch);
-    if (recording->count == recording->room) {
-        size_t room = 2 * recording->room + 16;
-        struct launch *items = realloc(recording->items, room * sizeof *items);
-        if (!items) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
-        recording->items = items;
-        recording->room = room;
-    }
+    if (!ARRAY_RESERVE(recording->items, recording->room, recording->count + 1))
+        return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
     recording->items[recording->count++] = builder->launch;
     return ENGINE_OK;
 }

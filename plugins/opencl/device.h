@@ -139,6 +139,9 @@ struct engine_weight {
     uint64_t charged; /* against the memory limit */
 };
 
+_Static_assert(offsetof(struct engine_buffer, base) == 0, "first, for plugins/gpu");
+_Static_assert(offsetof(struct engine_weight, base) == 0, "first, for plugins/gpu");
+
 /* memory.c: device memory of `size` bytes; *pointer as in struct engine_buffer (NULL: not wanted). */
 int memory_allocate(struct engine_device *device, uint64_t size, const char *what, cl_mem *memory,
                     uint8_t **pointer);

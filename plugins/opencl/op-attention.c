@@ -33,8 +33,8 @@ int attention(struct builder *builder, const struct gpu_call *call)
     char options[128];
     snprintf(options, sizeof options,
              "-DTYPE_K=%u -DTYPE_V=%u -DHEAD_DIM=%u -DVALUE_DIM=%u -DVALUE_ROW=%u -DHEADS=%u -DGROUP=%u",
-             k->type, v[OPERAND(attention, v)].type, (unsigned)k->ne[0], (unsigned)v[OPERAND(attention, v)].ne[0],
-             value_row(call), heads, GROUP);
+             k->type, v[OPERAND(attention, v)].type, (unsigned)k->ne[0],
+             (unsigned)v[OPERAND(attention, v)].ne[0], value_row(call), heads, GROUP);
     int status =
         get_kernel(builder, SOURCE_ATTENTION, options, "attention", builder->device->vectors ? 1 : GROUP);
     if (status) return status;
@@ -62,7 +62,8 @@ int attention(struct builder *builder, const struct gpu_call *call)
            .chunk = args->chunk,
            .has_slopes = v[OPERAND(attention, slopes)].present,
            .has_sinks = v[OPERAND(attention, sinks)].present};
-    if (v[OPERAND(attention, positions)].ne[1] == 2) p.last_step = stride(&v[OPERAND(attention, positions)], 1);
+    if (v[OPERAND(attention, positions)].ne[1] == 2)
+        p.last_step = stride(&v[OPERAND(attention, positions)], 1);
     p.q_offset = add_view(builder, q);
     p.k_offset = add_view(builder, k);
     p.v_offset = add_view(builder, &v[OPERAND(attention, v)]);
@@ -73,7 +74,8 @@ int attention(struct builder *builder, const struct gpu_call *call)
         p.has_slopes = 2;
         p.n_biases = (uint32_t)(v[OPERAND(attention, distance_bias)].ne[0] / 2);
     }
-    add_values(builder, &v[p.has_slopes == 2 ? OPERAND(attention, distance_bias) : OPERAND(attention, slopes)]);
+    add_values(builder,
+               &v[p.has_slopes == 2 ? OPERAND(attention, distance_bias) : OPERAND(attention, slopes)]);
     add_values(builder, &v[OPERAND(attention, sinks)]);
     p.output_offset = add_view(builder, output);
     set_parameters(builder, &p, sizeof p);

@@ -111,13 +111,15 @@ static void choose_tiles(const struct engine_device *device, uint64_t n_matrices
 
 static struct matmul_form matmul_form(const struct engine_device *device, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[OPERAND(matmul, input)], *weight = &v[OPERAND(matmul, weight)];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(matmul, input)],
+                          *weight = &v[OPERAND(matmul, weight)];
     bool one = call->matrices == GPU_ONE_MATRIX;
     struct matmul_form form = {.type = weight->type, .n_slots = 1, .input_slots = 1};
     form.integers = device->integers && !is_plain(form.type) && (device->small_integers || !is_small(weight));
     form.n_chunks = (input->ne[0] + CHUNK - 1) / CHUNK;
     if (!one) {
-        form.n_slots = call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[OPERAND(matmul, experts)].ne[0];
+        form.n_slots =
+            call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[OPERAND(matmul, experts)].ne[0];
         form.input_slots = input->ne[1];
     }
     form.n_columns = one ? input->ne[1] : form.n_slots * input->ne[2];
@@ -209,7 +211,8 @@ static int tile_inputs(const struct builder *builder, const struct gpu_call *cal
 static int mix(const struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
 {
     struct builder sum = another(builder);
-    const struct gpu_view *v = call->views, *weights = &v[OPERAND(matmul, mix)], *output = &v[OPERAND(matmul, output)];
+    const struct gpu_view *v = call->views, *weights = &v[OPERAND(matmul, mix)],
+                          *output = &v[OPERAND(matmul, output)];
     const struct gpu_view *residual = &v[OPERAND(matmul, residual)];
     struct {
         uint32_t rows, n_tokens, n_slots;
@@ -304,7 +307,8 @@ static void size_matmul(struct builder *builder, const struct matmul_form *form,
 static int multiply_part(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form,
                          uint32_t number, struct matmul_parameters *p)
 {
-    const struct gpu_view *v = call->views, *residual = &v[OPERAND(matmul, residual)], *bias = &v[OPERAND(matmul, bias)];
+    const struct gpu_view *v = call->views, *residual = &v[OPERAND(matmul, residual)],
+                          *bias = &v[OPERAND(matmul, bias)];
     const struct gpu_view *experts = &v[OPERAND(matmul, experts)];
     const struct engine_weight *gate = v[OPERAND(matmul, gate)].weight;
     const struct weight_part *part = &v[OPERAND(matmul, weight)].weight->parts[number];

@@ -8,7 +8,8 @@
 
 int rope(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[OPERAND(rope, input)], *output = &v[OPERAND(rope, output)];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(rope, input)],
+                          *output = &v[OPERAND(rope, output)];
     const struct engine_op_rope *args = &call->args.rope;
     const struct engine_weight *factors = v[OPERAND(rope, factors)].weight;
     void *table;
@@ -36,7 +37,8 @@ int rope(struct builder *builder, const struct gpu_call *call)
 
 int norm(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)], *output = &v[OPERAND(norm, output)];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)],
+                          *output = &v[OPERAND(norm, output)];
     uint64_t n_rows = input->ne[1] * input->ne[2];
     struct {
         struct shape shape;
@@ -90,7 +92,8 @@ static int rows(struct builder *builder, const struct gpu_view *a, const struct 
 /* Copies both parts, the rows of b again and again where it has one for each token. */
 static int concat(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *a = &v[OPERAND(concat, a)], *b = &v[OPERAND(concat, b)], none = {0};
+    const struct gpu_view *v = call->views, *a = &v[OPERAND(concat, a)], *b = &v[OPERAND(concat, b)],
+                          none = {0};
     struct rows_parameters p = {.op = ROWS_ACTIVATE, .activation = ENGINE_ACTIVATION_NONE};
     struct builder second = another(builder);
     struct gpu_view repeated = *b, output = v[OPERAND(concat, output)];
@@ -144,7 +147,8 @@ static int pick_rows(struct builder *builder, const struct gpu_view *source, con
 
 int get_rows(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *which = &v[OPERAND(get_rows, rows)], *output = &v[OPERAND(get_rows, output)];
+    const struct gpu_view *v = call->views, *which = &v[OPERAND(get_rows, rows)],
+                          *output = &v[OPERAND(get_rows, output)];
     const struct engine_weight *weight = v[OPERAND(get_rows, source)].weight;
     char options[32];
     if (!weight) return pick_rows(builder, &v[OPERAND(get_rows, source)], which, output);
@@ -177,7 +181,8 @@ int get_rows(struct builder *builder, const struct gpu_call *call)
 
 int route(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *logits = &v[OPERAND(route, logits)], *ids = &v[OPERAND(route, ids)];
+    const struct gpu_view *v = call->views, *logits = &v[OPERAND(route, logits)],
+                          *ids = &v[OPERAND(route, ids)];
     const struct gpu_view *weights = &v[OPERAND(route, weights)];
     const struct engine_op_route *args = &call->args.route;
     struct {

@@ -24,7 +24,8 @@ static int conv_launch(struct builder *builder, const char *name, struct conv_pa
 
 int conv(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[OPERAND(conv, input)], *output = &v[OPERAND(conv, output)];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(conv, input)],
+                          *output = &v[OPERAND(conv, output)];
     struct builder second = another(builder);
     struct conv_parameters p = {.n = (uint32_t)input->ne[0],
                                 .n_tokens = (uint32_t)input->ne[1],
@@ -67,8 +68,8 @@ int scan(struct builder *builder, const struct gpu_call *call)
     snprintf(
         options, sizeof options,
         "-DKEY_DIM=%u -DVALUE_DIM=%u -DHEADS_IN_GROUP=%u -DDECAY=%u -DHAS_A=%d -DHAS_ERASE=%d -DHAS_BONUS=%d",
-        (unsigned)q->ne[0], (unsigned)value_dim, (unsigned)(n_heads / q->ne[1]), use, v[OPERAND(scan, a)].present,
-        v[OPERAND(scan, erase)].present, v[OPERAND(scan, bonus)].present);
+        (unsigned)q->ne[0], (unsigned)value_dim, (unsigned)(n_heads / q->ne[1]), use,
+        v[OPERAND(scan, a)].present, v[OPERAND(scan, erase)].present, v[OPERAND(scan, bonus)].present);
     int status = get_kernel(builder, SOURCE_STATES, options, "scan", group);
     if (status) return status;
     struct {

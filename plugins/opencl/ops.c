@@ -4,18 +4,10 @@
 
 /* An operation without one is refused. */
 static int (*const builders[])(struct builder *builder, const struct gpu_call *call) = {
-    [ENGINE_OP_MATMUL] = matmul,
-    [ENGINE_OP_ATTENTION] = attention,
-    [ENGINE_OP_CACHE_WRITE] = cache_write,
-    [ENGINE_OP_ROPE] = rope,
-    [ENGINE_OP_NORM] = norm,
-    [ENGINE_OP_GET_ROWS] = get_rows,
-    [ENGINE_OP_ADD] = element_wise,
-    [ENGINE_OP_MUL] = element_wise,
-    [ENGINE_OP_ACTIVATE] = element_wise,
-    [ENGINE_OP_ROUTE] = route,
-    [ENGINE_OP_CONCAT] = element_wise,
-    [ENGINE_OP_CONV] = conv,
+    [ENGINE_OP_MATMUL] = matmul,    [ENGINE_OP_ATTENTION] = attention, [ENGINE_OP_CACHE_WRITE] = cache_write,
+    [ENGINE_OP_ROPE] = rope,        [ENGINE_OP_NORM] = norm,           [ENGINE_OP_GET_ROWS] = get_rows,
+    [ENGINE_OP_ADD] = element_wise, [ENGINE_OP_MUL] = element_wise,    [ENGINE_OP_ACTIVATE] = element_wise,
+    [ENGINE_OP_ROUTE] = route,      [ENGINE_OP_CONCAT] = element_wise, [ENGINE_OP_CONV] = conv,
     [ENGINE_OP_SCAN] = scan,
 };
 

@@ -202,6 +202,9 @@ struct engine_weight {
     uint64_t charged;                /* against the memory limit */
 };
 
+_Static_assert(offsetof(struct engine_buffer, base) == 0, "first, for plugins/gpu");
+_Static_assert(offsetof(struct engine_weight, base) == 0, "first, for plugins/gpu");
+
 /* pipeline.c */
 int pipeline_setup(struct engine_device *device);
 void pipeline_teardown(struct engine_device *device);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/assert.h"
 #include "device.h"
 
 #define ALIGNMENT   256u /* at least as large as any device's minStorageBufferOffsetAlignment */
@@ -188,6 +190,17 @@ static bool take(struct memory_block *block, uint64_t size, struct memory_range 
     return false;
 }
 
+/* The rule of struct memory_block, and that ranges keep the alignment. */
+static void check_gaps(const struct memory_block *block)
+{
+    for (size_t i = 0; i < block->n_gaps; i++) {
+        const struct gap *gap = &block->gaps[i];
+        ENGINE_ASSERT(gap->size > 0 && gap->size <= block->size && gap->offset <= block->size - gap->size);
+        ENGINE_ASSERT(i == 0 || gap[-1].offset + gap[-1].size < gap->offset);
+        ENGINE_ASSERT(gap->offset % ALIGNMENT == 0);
+    }
+}
+
 /* The size of a new block for `rounded` bytes: more than that, unless less is left of the memory limit. The
  * last of a limit comes in one block: gaps at the ends of several, into which nothing fits, would take the
  * sum above it. */
@@ -221,6 +234,7 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
     }
     if (result != VK_SUCCESS) return vulkan_error(result, what);
     take(block, rounded, range);
+    check_gaps(block);
     return ENGINE_OK;
 }
 
@@ -244,13 +258,7 @@ static void put_back(struct memory_block *block, const struct memory_range *rang
         block->gaps[i].size += range->size;
         return;
     }
-    if (block->n_gaps == block->max_gaps) {
-        size_t room = 2 * block->max_gaps + 8;
-        struct gap *gaps = realloc(block->gaps, room * sizeof *gaps);
-        if (!gaps) return;
-        block->gaps = gaps;
-        block->max_gaps = room;
-    }
+    if (!ARRAY_RESERVE(block->gaps, block->max_gaps, block->n_gaps + 1)) return;
     memmove(&block->gaps[i + 1], &block->gaps[i], (block->n_gaps++ - i) * sizeof *block->gaps);
     block->gaps[i] = (struct gap){range->offset, range->size};
 }
@@ -260,6 +268,7 @@ void memory_free(struct engine_device *device, struct memory_range *range)
     struct memory_block *block = range->block;
     if (!block) return;
     put_back(block, range);
+    check_gaps(block);
     range->block = NULL;
     if (block->n_gaps != 1 || block->gaps[0].size != block->size) return;
     struct memory_block **link = &device->blocks;

@@ -265,7 +265,8 @@ static int mix(const struct builder *builder, const struct product *product,
 static int add_parts(struct builder *builder, const struct product *product)
 {
     const struct gpu_view *v = product->call->views;
-    const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight, *gate = v[OPERAND(matmul, gate)].weight;
+    const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight,
+                               *gate = v[OPERAND(matmul, gate)].weight;
     uint64_t part = panels_in_part(builder->device, weight);
     uint32_t n_push = builder->n_push;
     for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
@@ -370,7 +371,8 @@ int op_matmul(struct builder *builder, const struct gpu_call *call)
 {
     const struct memory_range *scratch = NULL;
     uint64_t size = op_matmul_scratch(builder->device, call);
-    uint32_t tokens = (uint32_t)call->views[OPERAND(matmul, input)].ne[call->matrices == GPU_ONE_MATRIX ? 1 : 2];
+    uint32_t tokens =
+        (uint32_t)call->views[OPERAND(matmul, input)].ne[call->matrices == GPU_ONE_MATRIX ? 1 : 2];
     uint32_t most = call->matrices == GPU_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
     int status = size > 0 ? scratch_get(builder->device, size, &scratch) : ENGINE_OK;
     for (uint32_t first = 0; first < tokens && !status; first += most) {

@@ -22,7 +22,8 @@ static int conv_dispatch(struct builder *builder, const struct gpu_call *call, b
     bind_values(builder, 1, &v[OPERAND(conv, weight)]);
     push(builder, bind_view(builder, 2, &v[OPERAND(conv, positions)], ACCESS_READ));
     push(builder, bind_view(builder, 3, &v[OPERAND(conv, states)], ACCESS_READ));
-    push(builder, bind_view(builder, 4, &v[OPERAND(conv, state)], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ));
+    push(builder,
+         bind_view(builder, 4, &v[OPERAND(conv, state)], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ));
     spread(builder, input->ne[0] * input->ne[1]);
     return add(builder);
 }
@@ -56,7 +57,8 @@ int op_scan(struct builder *builder, const struct gpu_call *call)
                       : rates->present    ? DECAY_WITH_RATES
                       : decay->ne[0] == 1 ? DECAY_OF_HEADS
                                           : DECAY_OF_KEYS,
-                      v[OPERAND(scan, a)].present, v[OPERAND(scan, erase)].present, v[OPERAND(scan, bonus)].present}};
+                      v[OPERAND(scan, a)].present, v[OPERAND(scan, erase)].present,
+                      v[OPERAND(scan, bonus)].present}};
     push(builder, q->ne[2]);
     bind_rows(builder, 0, q, ACCESS_READ);
     bind_rows(builder, 1, &v[OPERAND(scan, k)], ACCESS_READ);

@@ -34,7 +34,8 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
 {
     const struct gpu_view *q = &call->views[OPERAND(attention, q)];
     uint64_t heads = q->ne[1] * q->ne[2];
-    uint64_t reach = call->views[OPERAND(attention, block_table)].ne[0] * call->views[OPERAND(attention, k)].ne[1];
+    uint64_t reach =
+        call->views[OPERAND(attention, block_table)].ne[0] * call->views[OPERAND(attention, k)].ne[1];
     if (call->args.attention.window > 0) reach = least(reach, call->args.attention.window);
     if (call->args.attention.chunk > 0) reach = least(reach, call->args.attention.chunk);
     if (!device->splits || heads > FEW_HEADS || q->ne[1] * MOST_SPLITS > device->max_groups[0]) return 1;
@@ -77,7 +78,8 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     const struct gpu_view *slopes = &v[OPERAND(attention, slopes)], *sinks = &v[OPERAND(attention, sinks)],
                           *biases = &v[OPERAND(attention, distance_bias)];
     const struct engine_op_attention *args = &call->args.attention;
-    uint32_t value_dim = (uint32_t)v[OPERAND(attention, v)].ne[0], splits = attention_splits(builder->device, call);
+    uint32_t value_dim = (uint32_t)v[OPERAND(attention, v)].ne[0],
+             splits = attention_splits(builder->device, call);
     const struct memory_range *parts = NULL;
     if (splits > 1) {
         int status = scratch_get(builder->device, attention_scratch(call), &parts);
@@ -108,10 +110,11 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     push(builder, args->window);
     push(builder, args->chunk);
     push_float(builder, args->softcap);
-    push(builder, v[OPERAND(attention, positions)].ne[1] == 2 ? stride(&v[OPERAND(attention, positions)], 1) : 0);
+    push(builder,
+         v[OPERAND(attention, positions)].ne[1] == 2 ? stride(&v[OPERAND(attention, positions)], 1) : 0);
     push(builder, call->value_step / (v[OPERAND(attention, v)].type == ENGINE_TYPE_F32   ? 4
                                       : v[OPERAND(attention, v)].type == ENGINE_TYPE_F16 ? 2
-                                                                                   : 1));
+                                                                                         : 1));
     push(builder, biases->present ? biases->ne[0] / 2 : 0);
     if (sinks->present && splits == 1) bind_values(builder, 7, sinks);
     if (slopes->present || biases->present) bind_values(builder, 8, slopes->present ? slopes : biases);
@@ -171,8 +174,8 @@ static int rope(struct builder *builder, const struct gpu_call *call)
 
 static int norm(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)], *weight = &v[OPERAND(norm, weight)],
-                          *bias = &v[OPERAND(norm, bias)];
+    const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)],
+                          *weight = &v[OPERAND(norm, weight)], *bias = &v[OPERAND(norm, bias)];
     enum shader shader = builder->device->subgroups ? SHADER_NORM_SUBGROUPS : SHADER_NORM;
     builder->dispatch.key = (struct pipeline_key){
         .shader = shader,
@@ -192,6 +195,13 @@ static int norm(struct builder *builder, const struct gpu_call *call)
 
 /* The use of b in shaders/rows.comp. */
 enum { B_ABSENT, B_SUMMAND, B_FACTOR, B_BEHIND };
+
+_Static_assert((int)OPERAND(activate, factor) == (int)OPERAND(binary, b) &&
+                   (int)OPERAND(activate, output) == (int)OPERAND(binary, output),
+               "rows takes both");
+_Static_assert((int)OPERAND(concat, b) == (int)OPERAND(binary, b) &&
+                   (int)OPERAND(concat, output) == (int)OPERAND(binary, output),
+               "rows takes both");
 
 /* ENGINE_OP_ADD, MUL, ACTIVATE and CONCAT, whose operands are in the same order. b may be a row, or one
  * number for each row, that is repeated, or absent. */
@@ -226,7 +236,8 @@ static int rows(struct builder *builder, const struct gpu_call *call)
 
 static int route(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *logits = &v[OPERAND(route, logits)], *bias = &v[OPERAND(route, bias)];
+    const struct gpu_view *v = call->views, *logits = &v[OPERAND(route, logits)],
+                          *bias = &v[OPERAND(route, bias)];
     const struct engine_op_route *args = &call->args.route;
     builder->dispatch.key = (struct pipeline_key){
         .shader = SHADER_ROUTE,

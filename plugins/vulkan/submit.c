@@ -3,8 +3,12 @@
  * submits them all. */
 #include "device.h"
 
+#include "common/assert.h"
+#include "common/lock.h"
+
 static void submit(struct engine_device *device, struct submission *submission)
 {
+    ENGINE_ASSERT(lock_is_mine(&device->lock));
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                .commandBufferCount = 1,
                                .pCommandBuffers = &submission->commands};
@@ -20,8 +24,7 @@ static bool may_go(const struct submission *submission)
 
 int submission_setup(struct engine_device *device)
 {
-    if (pthread_mutex_init(&device->lock, NULL) != 0)
-        return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (queue)");
+    if (lock_init(&device->lock) != 0) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (queue)");
     if (pthread_cond_init(&device->changed, NULL) != 0) {
         pthread_mutex_destroy(&device->lock);
         return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (queue)");
@@ -56,6 +59,7 @@ VkResult submission_add(struct engine_device *device, struct submission *submiss
 
 void submission_go_on(struct engine_device *device)
 {
+    ENGINE_ASSERT(lock_is_mine(&device->lock));
     while (device->held && may_go(device->held)) {
         struct submission *submission = device->held;
         device->held = submission->next;
