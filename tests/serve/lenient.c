@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "asks-fixture.h"
+#include "params-fixture.h"
 
 static struct lenient *lenient;
 
 static void be_lenient(void)
 {
-    asks_begin();
+    fixture_begin();
     lenient = lenient_create();
     cr_assert(lenient);
 }
@@ -19,7 +19,7 @@ static void end_lenient(void)
 {
     lenient_destroy(lenient);
     lenient = NULL;
-    asks_end();
+    fixture_end();
 }
 
 TestSuite(lenient, .init = be_lenient, .fini = end_lenient, .timeout = 600);
@@ -146,20 +146,20 @@ Test(lenient, unknown_fields_are_ignored_and_noted)
 {
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         lenient->n_names = 0;
-        struct read *read = asks_read(lenient, accepted[i].api, accepted[i].body);
+        struct read *read = fixture_read(lenient, accepted[i].api, accepted[i].body);
         cr_expect(read->good, "%s: %s", accepted[i].body, read->error.message);
         if (accepted[i].name) cr_expect(has_name(accepted[i].name), "%s", accepted[i].body);
         cr_expect_eq(lenient->n_names, accepted[i].name ? 1 : 0, "%s: %s", accepted[i].body,
                      lenient->names[0]);
-        asks_done(read);
+        fixture_done(read);
     }
     struct read *read =
-        asks_read(lenient, CHAT,
-                  "{" HI ", 'tools': [{'type': 'function', 'x': 1, 'function': {'name': 'f', 'y': 1}}]}");
-    json_t *plain = asks_json("[{'type': 'function', 'function': {'name': 'f'}}]");
+        fixture_read(lenient, CHAT,
+                     "{" HI ", 'tools': [{'type': 'function', 'x': 1, 'function': {'name': 'f', 'y': 1}}]}");
+    json_t *plain = fixture_json("[{'type': 'function', 'function': {'name': 'f'}}]");
     cr_assert(json_equal(read->params.tools, plain), "the model sees unknown fields");
     json_decref(plain);
-    asks_done(read);
+    fixture_done(read);
 }
 
 /* What the result depends on, and what has the wrong type. */
@@ -231,40 +231,40 @@ static const struct {
 Test(lenient, wrong_types_and_what_cannot_be_done_are_refused)
 {
     for (size_t i = 0; i < sizeof refused_still / sizeof *refused_still; i++)
-        asks_are_refused(lenient, refused_still[i].api, refused_still[i].body, refused_still[i].param,
-                         refused_still[i].message);
+        params_are_refused(lenient, refused_still[i].api, refused_still[i].body, refused_still[i].param,
+                           refused_still[i].message);
 }
 
 Test(lenient, other_names)
 {
-    struct read *read = asks_read(
+    struct read *read = fixture_read(
         lenient, CHAT, "{" HI ", 'repetition_penalty': 1.5, 'n_probs': 3.0, 'max_tokens': 3.0, 'seed': 7.0}");
     cr_assert(read->good, "%s", read->error.message);
     cr_assert_eq(read->params.options.sampler.penalty_repeat, 1.5f);
     cr_assert(read->params.logprobs && read->params.n_top == 3 && read->params.options.max_tokens == 3);
     cr_assert_eq(read->params.options.sampler.seed, 7);
-    asks_done(read);
-    read =
-        asks_read(lenient, CHAT, "{" HI ", 'repetition_penalty': 1.5, 'repeat_penalty': 1.5, 'n_probs': 0}");
+    fixture_done(read);
+    read = fixture_read(lenient, CHAT,
+                        "{" HI ", 'repetition_penalty': 1.5, 'repeat_penalty': 1.5, 'n_probs': 0}");
     cr_assert(read->good && !read->params.logprobs);
-    asks_done(read);
+    fixture_done(read);
     static const char *const off[] = {"{" HI ", 'think': false}", "{" HI ", 'enable_thinking': false}",
                                       "{" HI ", 'thinking': {'type': 'disabled'}}",
                                       "{" HI ", 'chat_template_kwargs': {'enable_thinking': false}}"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
-        read = asks_read(lenient, CHAT, off[i]);
+        read = fixture_read(lenient, CHAT, off[i]);
         cr_assert(read->good && json_is_false(json_object_get(read->params.variables, "enable_thinking")),
                   "%s", off[i]);
-        asks_done(read);
+        fixture_done(read);
     }
     static const char *const high[] = {"{" HI ", 'think': 'high'}",
                                        "{" HI ", 'reasoning': {'effort': 'high'}}",
                                        "{" HI ", 'think': 'low', 'reasoning_effort': 'high'}"};
     for (size_t i = 0; i < sizeof high / sizeof *high; i++) {
-        read = asks_read(lenient, CHAT, high[i]);
+        read = fixture_read(lenient, CHAT, high[i]);
         const char *effort = json_string_value(json_object_get(read->params.variables, "reasoning_effort"));
         cr_assert(read->good && effort && strcmp(effort, "high") == 0, "%s", high[i]);
-        asks_done(read);
+        fixture_done(read);
     }
 }
 
@@ -274,7 +274,7 @@ Test(lenient, names_are_counted_and_cut)
     char body[2048];
     for (int i = 0; i < LENIENT_MAX_NAMES + 50; i++) {
         snprintf(body, sizeof body, "{" HI ", 'x%d': 1, '%0*d': 1}", i, 1000, 0);
-        asks_done(asks_read(lenient, CHAT, body));
+        fixture_done(fixture_read(lenient, CHAT, body));
     }
     cr_assert_eq(lenient->n_names, LENIENT_MAX_NAMES);
     cr_assert(has_name("x0"));
@@ -290,7 +290,7 @@ Test(lenient, names_are_cut_between_characters)
         for (int i = 0; i < blanks; i++) strcat(name, "x");
         for (int i = 0; i < 40; i++) strcat(name, i % 2 ? "\xc3\xa9" : "\xe2\x82\xac");
         snprintf(body, sizeof body, "{" HI ", '%s': 1}", name);
-        asks_done(asks_read(lenient, CHAT, body));
+        fixture_done(fixture_read(lenient, CHAT, body));
         json_t *text = json_string(lenient->names[lenient->n_names - 1]); /* NULL: no UTF-8 */
         cr_assert(text && json_string_length(text) > LENIENT_NAME_SIZE - 8, "%d", blanks);
         json_decref(text);

@@ -1,14 +1,14 @@
-/* asks.c: requests of the APIs as JSON: what they ask for, what is refused and which field is to blame, and
+/* params.c: requests of the APIs as JSON: their parameters, what is refused and which field is to blame, and
  * the grammars of replies in the forms of all families. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "asks-fixture.h"
+#include "params-fixture.h"
 #include "serve/generate/generation.h"
 
-TestSuite(asks, .init = asks_begin, .fini = asks_end, .timeout = 600);
+TestSuite(params, .init = fixture_begin, .fini = fixture_end, .timeout = 600);
 
 /* ---- Reading ---- */
 
@@ -137,26 +137,26 @@ static const struct {
      "not supported"},
 };
 
-Test(asks, refused_by_name)
+Test(params, refused_by_name)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        asks_are_refused(NULL, refused[i].api, refused[i].body, refused[i].param, refused[i].message);
+        params_are_refused(NULL, refused[i].api, refused[i].body, refused[i].param, refused[i].message);
 }
 
 static void expect_messages(enum api api, const char *body, const char *messages)
 {
-    struct read *read = asks_read(NULL, api, body);
-    json_t *expected = asks_json(messages);
+    struct read *read = fixture_read(NULL, api, body);
+    json_t *expected = fixture_json(messages);
     char *got = json_dumps(read->params.messages, JSON_COMPACT);
     cr_assert(read->good, "%s: %s", body, read->error.message);
     cr_assert(json_equal(read->params.messages, expected), "%s", got);
     free(got);
     json_decref(expected);
-    asks_done(read);
+    fixture_done(read);
 }
 
 /* Each API's conversation becomes the same messages. */
-Test(asks, messages)
+Test(params, messages)
 {
     const char *conversation =
         "[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Oslo?\\nNow?'}, {'role': "
@@ -201,7 +201,7 @@ Test(asks, messages)
 }
 
 /* How much to reason, and what the answer has to fit: Anthropic's two fields in either order. */
-Test(asks, output_config)
+Test(params, output_config)
 {
     static const struct {
         const char *fields, *effort;
@@ -216,25 +216,25 @@ Test(asks, output_config)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char body[256];
         snprintf(body, sizeof body, "{" HI ", %s}", cases[i].fields);
-        struct read *read = asks_read(NULL, MESSAGES, body);
+        struct read *read = fixture_read(NULL, MESSAGES, body);
         const char *effort = json_string_value(json_object_get(read->params.variables, "reasoning_effort"));
         cr_expect(read->good, "%s: %s", body, read->error.message);
         cr_expect(effort ? cases[i].effort && !strcmp(effort, cases[i].effort) : !cases[i].effort, "%s: %s",
                   body, effort ? effort : "none");
-        asks_done(read);
+        fixture_done(read);
     }
-    struct read *read = asks_read(NULL, MESSAGES,
-                                  "{" HI ", 'output_config': {'format': {'type': 'json_schema', "
-                                  "'schema': {'type': 'object'}}}}");
+    struct read *read = fixture_read(NULL, MESSAGES,
+                                     "{" HI ", 'output_config': {'format': {'type': 'json_schema', "
+                                     "'schema': {'type': 'object'}}}}");
     cr_assert(read->good, "%s", read->error.message);
     cr_assert_eq(read->params.options.constraint.kind, ENGINE_GRAMMAR_JSON_SCHEMA);
     cr_assert_str_eq(read->params.constrained_by, "output_config.format");
-    asks_done(read);
+    fixture_done(read);
 }
 
-Test(asks, options)
+Test(params, options)
 {
-    struct read *read = asks_read(
+    struct read *read = fixture_read(
         NULL, CHAT,
         "{" HI ", 'temperature': 0.5, 'top_k': 7, 'seed': 18446744073709551615, 'stop': ['a', 'b'], 'n': 3, "
         "'max_tokens': null, 'max_completion_tokens': 12, 'stream': true, 'stream_options': "
@@ -251,45 +251,46 @@ Test(asks, options)
     cr_assert_eq(params->options.sampler.n_logit_bias, 1);
     cr_assert(params->n == 3 && params->stream && params->include_usage && params->logprobs &&
               params->n_top == 2 && params->one_call);
-    asks_done(read);
+    fixture_done(read);
 
     /* Without "strict", unknown keywords are JSON schema's annotations. */
-    read = asks_read(NULL, CHAT,
-                     "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': "
-                     "{'mood': 'good'}}}}");
+    read = fixture_read(NULL, CHAT,
+                        "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': "
+                        "{'mood': 'good'}}}}");
     cr_assert(read->good, "%s", read->error.message);
-    asks_done(read);
-    read = asks_read(NULL, CHAT,
-                     "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'strict': true, "
-                     "'schema': {'$defs': {'required': {'type': 'string', 'x-mood': 1}}, 'properties': "
-                     "{'typ': {'$ref': '#/$defs/required'}}}}}}");
+    fixture_done(read);
+    read = fixture_read(NULL, CHAT,
+                        "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'strict': true, "
+                        "'schema': {'$defs': {'required': {'type': 'string', 'x-mood': 1}}, 'properties': "
+                        "{'typ': {'$ref': '#/$defs/required'}}}}}}");
     cr_assert(read->good, "%s", read->error.message);
-    asks_done(read);
+    fixture_done(read);
 
-    read = asks_read(NULL, COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
+    read =
+        fixture_read(NULL, COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
     cr_assert(read->good && read->params.no_tokens && read->params.echo && read->params.n_prompts == 2);
     cr_assert_eq(read->params.prompts[0].tokens.count, 2); /* with the token that begins texts */
     cr_assert_str_eq(read->params.prompts[1].text, "The cat sat");
-    asks_done(read);
+    fixture_done(read);
 
-    read = asks_read(NULL, COMPLETIONS, "{'prompt': [[5, 6], [7]]}");
+    read = fixture_read(NULL, COMPLETIONS, "{'prompt': [[5, 6], [7]]}");
     cr_assert(read->good && read->params.n_prompts == 2 && read->params.prompts[0].tokens.ids[1] == 6);
     cr_assert_eq(read->params.options.max_tokens, 16);
-    asks_done(read);
+    fixture_done(read);
 
-    read = asks_read(NULL, MESSAGES,
-                     "{" HI ", 'max_tokens': 5, 'stop_sequences': ['x'], 'tools': [{'name': 'f', "
-                     "'input_schema': {'type': 'object'}}], 'tool_choice': {'type': 'tool', "
-                     "'name': 'f', 'disable_parallel_tool_use': true}}");
+    read = fixture_read(NULL, MESSAGES,
+                        "{" HI ", 'max_tokens': 5, 'stop_sequences': ['x'], 'tools': [{'name': 'f', "
+                        "'input_schema': {'type': 'object'}}], 'tool_choice': {'type': 'tool', "
+                        "'name': 'f', 'disable_parallel_tool_use': true}}");
     cr_assert(read->good && read->params.tool_choice == TOOL_CHOICE_NAMED && read->params.one_call, "%s",
               read->error.message);
     cr_assert_str_eq(read->params.tool, "f");
     cr_assert(params_check_tools(&read->params, &read->error));
-    asks_done(read);
+    fixture_done(read);
 }
 
 /* Each answer to a call finds its function, in time that grows with their number. */
-Test(asks, many_calls)
+Test(params, many_calls)
 {
     enum { N = 20000 };
     json_t *calls = json_array(), *messages = json_array();
@@ -305,18 +306,18 @@ Test(asks, many_calls)
     }
     json_t *body = json_pack("{s:o}", "messages", messages);
     char *text = json_dumps(body, 0);
-    struct read *read = asks_read(NULL, CHAT, text);
+    struct read *read = fixture_read(NULL, CHAT, text);
     cr_assert(read->good, "%s", read->error.message);
     for (size_t i = 1; i <= N; i += 997)
         cr_assert_str_eq(json_string_value(json_object_get(json_array_get(read->params.messages, i), "name")),
                          (i - 1) % 2 ? "odd" : "even");
-    asks_done(read);
+    fixture_done(read);
     free(text);
     json_decref(body);
 }
 
 /* What the sampler refuses names the field, by the name that requests have for it. */
-Test(asks, fields)
+Test(params, fields)
 {
     static const char *const messages[][2] = {{"temperature is -1; it must be 0 to 3.4e+38", "temperature"},
                                               {"penalty_repeat is -1; it must be 0", "repeat_penalty"},
@@ -344,7 +345,7 @@ Test(asks, fields)
 /* The token of a byte: the tokenizer itself would make spaces of DeepSeek's marks. */
 static int32_t token_of_byte(unsigned char byte)
 {
-    const struct vocabulary *v = &asks_served.vocabulary;
+    const struct vocabulary *v = &fixture_served.vocabulary;
     char spelled[8];
     snprintf(spelled, sizeof spelled, "<0x%02X>", byte);
     for (int32_t id = 0; id < (int32_t)v->info.n_tokens; id++) {
@@ -511,12 +512,12 @@ static const struct {
      {"<｜tool▁calls▁begin｜>", "x<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{}"}},
 };
 
-Test(asks, shapes)
+Test(params, shapes)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct read *read = asks_read(NULL, CHAT, shapes[i].body);
-        struct reply_grammar_input input = {.model = asks_served.model,
-                                            .vocabulary = &asks_served.vocabulary,
+        struct read *read = fixture_read(NULL, CHAT, shapes[i].body);
+        struct reply_grammar_input input = {.model = fixture_served.model,
+                                            .vocabulary = &fixture_served.vocabulary,
                                             .format = shapes[i].format,
                                             .template_text = shapes[i].template_text,
                                             .reasoning = shapes[i].reasoning};
@@ -530,11 +531,11 @@ Test(asks, shapes)
         for (size_t n = 0; n < 4 && shapes[i].fails[n]; n++)
             cr_expect(!follows(grammar, shapes[i].fails[n]), "%zu: %s", i, shapes[i].fails[n]);
         engine_grammar_destroy(grammar);
-        asks_done(read);
+        fixture_done(read);
     }
 }
 
-Test(asks, shapes_refused)
+Test(params, shapes_refused)
 {
     static const struct {
         const char *body, *param;
@@ -547,16 +548,16 @@ Test(asks, shapes_refused)
          "tool_choice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct read *read = asks_read(NULL, CHAT, cases[i].body);
-        struct reply_grammar_input input = {.model = asks_served.model,
-                                            .vocabulary = &asks_served.vocabulary,
+        struct read *read = fixture_read(NULL, CHAT, cases[i].body);
+        struct reply_grammar_input input = {.model = fixture_served.model,
+                                            .vocabulary = &fixture_served.vocabulary,
                                             .format = ENGINE_REPLY_LLAMA3,
                                             .template_text = "<|python_tag|>"};
         struct engine_grammar *grammar;
         cr_assert(!reply_grammar_create(&input, &read->params, &grammar, &read->error), "%s", cases[i].body);
         cr_assert_eq(read->error.status, 400);
         cr_assert_str_eq(read->error.param, cases[i].param);
-        asks_done(read);
+        fixture_done(read);
     }
     /* Compiling one of several megabytes would hold up a thread of HTTP for minutes. */
     enum { VALUES = 60000 };
@@ -564,27 +565,27 @@ Test(asks, shapes_refused)
     at += sprintf(at, "{" HI ", 'json_schema': {'enum': ['");
     for (int i = 0; i < VALUES; i++) at += sprintf(at, i > 0 ? "','%07d" : "%07d", i);
     sprintf(at, "']}}");
-    struct read *read = asks_read(NULL, CHAT, large);
+    struct read *read = fixture_read(NULL, CHAT, large);
     struct reply_grammar_input input = {
-        .model = asks_served.model, .vocabulary = &asks_served.vocabulary, .template_text = ""};
+        .model = fixture_served.model, .vocabulary = &fixture_served.vocabulary, .template_text = ""};
     struct engine_grammar *grammar;
     cr_assert(!reply_grammar_create(&input, &read->params, &grammar, &read->error));
     cr_assert_str_eq(read->error.param, "json_schema");
     cr_assert(strstr(read->error.message, "bytes"), "%s", read->error.message);
-    asks_done(read);
+    fixture_done(read);
     free(large);
-    read = asks_read(NULL, COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
+    read = fixture_read(NULL, COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
     cr_assert(reply_grammar_constrain(&input, &read->params, &grammar, &read->error) && grammar);
     engine_grammar_destroy(grammar);
     read->params.options.constraint.size = 1 << 20; /* refused before it is read */
     cr_assert(!reply_grammar_constrain(&input, &read->params, &grammar, &read->error));
     cr_assert_str_eq(read->error.param, "json_schema");
-    asks_done(read);
-    read = asks_read(NULL, CHAT, "{" HI ", " TOOLS "}");
-    input = (struct reply_grammar_input){.model = asks_served.model,
-                                         .vocabulary = &asks_served.vocabulary,
+    fixture_done(read);
+    read = fixture_read(NULL, CHAT, "{" HI ", " TOOLS "}");
+    input = (struct reply_grammar_input){.model = fixture_served.model,
+                                         .vocabulary = &fixture_served.vocabulary,
                                          .format = ENGINE_REPLY_HERMES,
                                          .template_text = "<tool_call>"};
     cr_assert(reply_grammar_create(&input, &read->params, &grammar, &read->error) && !grammar);
-    asks_done(read);
+    fixture_done(read);
 }
