@@ -37,7 +37,7 @@ static const struct sample samples[] = {
     {"phi3-longrope", false},  {"qwen2", false},       {"qwen2moe", false},
     {"qwen3", false},          {"qwen3-yarn", false},  {"qwen3moe", false},
     {"smollm3", false},        {"stablelm", false},    {"starcoder2", INCOMPLETE},
-    {"mamba", false},          {"mamba2", false},
+    {"mamba", false},          {"mamba2", false},      {"seed-oss", false},
 #ifdef TEST_DIRECTORIES
     {"glm4", false},           {"mpt", false},         {"stablelm-12b", false},
 #endif

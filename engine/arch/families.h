@@ -55,6 +55,7 @@
     X(qwen3next)                                                                                             \
     X(rwkv6)                                                                                                 \
     X(rwkv7)                                                                                                 \
+    X(seed_oss)                                                                                              \
     X(smollm3)                                                                                               \
     X(stablelm)                                                                                              \
     X(starcoder2)                                                                                            \
