@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/sized.h"
-#include "grammar/vocab.h"
+#include "grammar/grammar.h"
 #include "internal.h"
 #include "model/types.h"
 #include "model/verify.h"

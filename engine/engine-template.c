@@ -9,7 +9,6 @@
 #include "base/sized.h"
 #include "internal.h"
 #include "reply/recognise.h"
-#include "template/named.h"
 #include "template/template.h"
 
 struct engine_template {

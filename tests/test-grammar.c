@@ -6,8 +6,7 @@
 
 #include "base/error.h"
 #include "grammar-fixture.h"
-#include "grammar/gbnf.h"
-#include "grammar/machine.h"
+#include "grammar/internal.h"
 
 TestSuite(grammar);
 

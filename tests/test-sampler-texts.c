@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sample/portable.h"
 #include "sample/sampler.h"
 
 #define N_TOKENS 60

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "engine.h"
-#include "sample/logprobs.h"
-#include "sample/portable.h"
+#include "sample/sampler.h"
 
 #define N_DRAWS 20000
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "template/named.h"
 #include "template/template.h"
 
 #define DATA TEST_SOURCE_DIR "/data/templates/"

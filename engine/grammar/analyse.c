@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "grammar/automaton.h"
+#include "grammar/internal.h"
 
 /* The nodes that depend on each node: a list of lists, in one array. */
 struct dependents {
@@ -44,24 +44,25 @@ struct dependents {
         break;                                                                                               \
     }
 
-static bool holds(const struct automaton *automaton, uint32_t at, bool nullable)
+static bool node_holds(const struct automaton *automaton, uint32_t at, bool nullable)
 {
     return nullable ? automaton->nodes[at].nullable : automaton->nodes[at].fruitful;
 }
 
 /* Whether a node has the property, by what is known of its successors. */
-static bool evaluate(const struct automaton *automaton, uint32_t at, bool nullable)
+static bool evaluate_node(const struct automaton *automaton, uint32_t at, bool nullable)
 {
     const struct node *node = &automaton->nodes[at];
     switch (node->kind) {
     case NODE_RETURN: return true;
-    case NODE_CALL: return holds(automaton, node->first, nullable) && holds(automaton, node->next, nullable);
+    case NODE_CALL:
+        return node_holds(automaton, node->first, nullable) && node_holds(automaton, node->next, nullable);
     case NODE_LOOP:
-        return (node->least == 0 || holds(automaton, node->first, nullable)) &&
-               holds(automaton, node->next, nullable);
+        return (node->least == 0 || node_holds(automaton, node->first, nullable)) &&
+               node_holds(automaton, node->next, nullable);
     default:
         EACH_SUCCESSOR(automaton, node, !nullable, target,
-                       if (holds(automaton, target, nullable)) return true);
+                       if (node_holds(automaton, target, nullable)) return true);
     }
     return false;
 }
@@ -96,7 +97,7 @@ static void propagate(struct automaton *automaton, const struct dependents *depe
         uint32_t changed = dependents->work[--n_work];
         for (uint32_t i = dependents->first[changed]; i < dependents->first[changed + 1]; i++) {
             uint32_t at = dependents->items[i];
-            if (holds(automaton, at, nullable) || !evaluate(automaton, at, nullable)) continue;
+            if (node_holds(automaton, at, nullable) || !evaluate_node(automaton, at, nullable)) continue;
             if (nullable)
                 automaton->nodes[at].nullable = true;
             else
@@ -130,7 +131,7 @@ static uint32_t silent_successor(const struct automaton *automaton, uint32_t at,
     }
 }
 
-static void enter(struct search *search, uint32_t at)
+static void enter_node(struct search *search, uint32_t at)
 {
     search->index[at] = search->low[at] = ++search->n_seen;
     search->stack[search->n_stack++] = at;
@@ -138,15 +139,15 @@ static void enter(struct search *search, uint32_t at)
     search->path[search->n_path++] = at;
 }
 
-static void visit(const struct automaton *automaton, struct search *search, uint32_t start)
+static void visit_node(const struct automaton *automaton, struct search *search, uint32_t start)
 {
-    enter(search, start);
+    enter_node(search, start);
     while (search->n_path > 0) {
         uint32_t at = search->path[search->n_path - 1];
         uint32_t target = silent_successor(automaton, at, search->edge[search->n_path - 1]++);
         if (target != UINT32_MAX) {
             if (!search->index[target])
-                enter(search, target);
+                enter_node(search, target);
             else if (!search->component[target] && search->index[target] < search->low[at])
                 search->low[at] = search->index[target];
             continue;
@@ -179,7 +180,7 @@ static int refuse_left_recursion(const struct automaton *automaton, const struct
                             .path = memory + 4 * (size_t)n,
                             .edge = memory + 5 * (size_t)n};
     for (uint32_t at = 0; at < n; at++)
-        if (!search.index[at]) visit(automaton, &search, at);
+        if (!search.index[at]) visit_node(automaton, &search, at);
     for (uint32_t at = 0; at < n && !status; at++) {
         const struct node *node = &automaton->nodes[at];
         if (node->kind != NODE_CALL || search.component[at] != search.component[node->first]) continue;

@@ -1,6 +1,4 @@
-/* expr.c: see expr.h. */
-#include "grammar/expr.h"
-
+/* expr.c: the expressions of a grammar (internal.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,27 +6,27 @@
 #include <sys/random.h>
 
 #include "base/error.h"
-#include "grammar/reserve.h"
+#include "common/assert.h"
+#include "grammar/internal.h"
 
 /* A grammar that needs more than this is no longer one that somebody wrote. */
-#define MOST_EXPRS 2000000
-#define MOST_RULES 200000
+#define MAX_EXPRS 2000000
+#define MAX_RULES 200000
 
 /* ---- Tables ---- */
 
-static void fail(struct exprs *exprs, int status)
+static void exprs_fail(struct exprs *exprs, int status)
 {
     if (!exprs->status) exprs->status = status;
 }
 
-static uint32_t add(struct exprs *exprs, enum expr_kind kind, uint32_t a, uint32_t b)
+static uint32_t expr_append(struct exprs *exprs, enum expr_kind kind, uint32_t a, uint32_t b)
 {
-    if (!exprs->status && exprs->count >= MOST_EXPRS)
-        fail(exprs, error_raise(ENGINE_ERROR_UNSUPPORTED, "the grammar has more than %d parts", MOST_EXPRS));
+    if (!exprs->status && exprs->count >= MAX_EXPRS)
+        exprs_fail(exprs,
+                   error_raise(ENGINE_ERROR_UNSUPPORTED, "the grammar has more than %d parts", MAX_EXPRS));
     if (!exprs_spend(exprs, 1)) return 0;
-    if (!reserve(&exprs->status, (void **)&exprs->items, &exprs->capacity, exprs->count + 1,
-                 sizeof *exprs->items))
-        return 0;
+    if (!GRAMMAR_RESERVE(&exprs->status, exprs->items, exprs->capacity, exprs->count + 1)) return 0;
     exprs->items[exprs->count] = (struct expr){.kind = kind, .a = a, .b = b};
     return (uint32_t)exprs->count++;
 }
@@ -38,7 +36,7 @@ void exprs_create(struct exprs *exprs, const char *root, struct effort *effort)
     *exprs = (struct exprs){.effort = effort};
     /* Nobody can choose names with the same hash without knowing this. Without it, all goes on. */
     if (getrandom(&exprs->seed, sizeof exprs->seed, GRND_NONBLOCK) != sizeof exprs->seed) exprs->seed = 1;
-    add(exprs, EXPR_EMPTY, 0, 0);
+    expr_append(exprs, EXPR_EMPTY, 0, 0);
     expr_rule_named(exprs, root, strlen(root), 0);
 }
 
@@ -55,7 +53,8 @@ void exprs_destroy(struct exprs *exprs)
 
 /* ---- Rules ---- */
 
-/* Each byte has to reach all bits before the next one comes, and the seed has to be known for two names to meet. */
+/* Each byte has to reach all bits before the next one comes, and the seed has to be known for two names to
+ * meet. */
 static uint32_t hash_name(uint64_t seed, const char *name, size_t length)
 {
     uint64_t hash = seed;
@@ -66,7 +65,7 @@ static uint32_t hash_name(uint64_t seed, const char *name, size_t length)
     return (uint32_t)hash;
 }
 
-static uint32_t *find_slot(const struct exprs *exprs, const char *name, size_t length)
+static uint32_t *rule_slot(const struct exprs *exprs, const char *name, size_t length)
 {
     size_t mask = exprs->n_rule_table - 1, at = hash_name(exprs->seed, name, length) & mask;
     for (; exprs->rule_table[at]; at = (at + 1) & mask) {
@@ -76,7 +75,7 @@ static uint32_t *find_slot(const struct exprs *exprs, const char *name, size_t l
     return &exprs->rule_table[at];
 }
 
-static bool grow_table(struct exprs *exprs)
+static bool grow_rule_table(struct exprs *exprs)
 {
     if (exprs->n_rules * 2 < exprs->n_rule_table) return true;
     uint32_t *old = exprs->rule_table;
@@ -84,29 +83,29 @@ static bool grow_table(struct exprs *exprs)
     exprs->rule_table = calloc(size, sizeof *exprs->rule_table);
     if (!exprs->rule_table) {
         exprs->rule_table = old;
-        fail(exprs, error_memory("grammar"));
+        exprs_fail(exprs, error_memory("grammar"));
         return false;
     }
     exprs->n_rule_table = size;
     free(old);
     for (size_t i = 0; i < exprs->n_rules; i++)
-        *find_slot(exprs, exprs->rules[i].name, strlen(exprs->rules[i].name)) = (uint32_t)i + 1;
+        *rule_slot(exprs, exprs->rules[i].name, strlen(exprs->rules[i].name)) = (uint32_t)i + 1;
     return true;
 }
 
 uint32_t expr_rule_named(struct exprs *exprs, const char *name, size_t length, uint32_t where)
 {
-    if (exprs->status || !grow_table(exprs)) return 0;
-    uint32_t *slot = find_slot(exprs, name, length);
+    if (exprs->status || !grow_rule_table(exprs)) return 0;
+    uint32_t *slot = rule_slot(exprs, name, length);
     if (*slot) return *slot - 1;
-    if (exprs->n_rules >= MOST_RULES) {
-        fail(exprs, error_raise(ENGINE_ERROR_UNSUPPORTED, "the grammar has more than %d rules", MOST_RULES));
+    if (exprs->n_rules >= MAX_RULES) {
+        exprs_fail(exprs,
+                   error_raise(ENGINE_ERROR_UNSUPPORTED, "the grammar has more than %d rules", MAX_RULES));
         return 0;
     }
     char *copy = strndup(name, length);
-    if (!copy) fail(exprs, error_memory("grammar"));
-    if (!reserve(&exprs->status, (void **)&exprs->rules, &exprs->rule_capacity, exprs->n_rules + 1,
-                 sizeof *exprs->rules)) {
+    if (!copy) exprs_fail(exprs, error_memory("grammar"));
+    if (!GRAMMAR_RESERVE(&exprs->status, exprs->rules, exprs->rule_capacity, exprs->n_rules + 1)) {
         free(copy);
         return 0;
     }
@@ -134,13 +133,13 @@ void expr_define(struct exprs *exprs, uint32_t rule, uint32_t body)
 
 uint32_t expr_literal(struct exprs *exprs, const char *bytes, size_t length)
 {
-    if (length == 0) return add(exprs, EXPR_EMPTY, 0, 0);
+    if (length == 0) return expr_append(exprs, EXPR_EMPTY, 0, 0);
     if (!exprs_spend(exprs, length / 8)) return 0;
-    if (!reserve(&exprs->status, (void **)&exprs->bytes, &exprs->byte_capacity, exprs->n_bytes + length, 1))
+    if (!GRAMMAR_RESERVE(&exprs->status, exprs->bytes, exprs->byte_capacity, exprs->n_bytes + length))
         return 0;
     memcpy(exprs->bytes + exprs->n_bytes, bytes, length);
     exprs->n_bytes += length;
-    return add(exprs, EXPR_LITERAL, (uint32_t)(exprs->n_bytes - length), (uint32_t)length);
+    return expr_append(exprs, EXPR_LITERAL, (uint32_t)(exprs->n_bytes - length), (uint32_t)length);
 }
 
 uint32_t expr_text(struct exprs *exprs, const char *text)
@@ -157,8 +156,7 @@ static int by_low(const void *left, const void *right)
 static void append_range(struct exprs *exprs, uint32_t low, uint32_t high)
 {
     if (low > high) return;
-    if (reserve(&exprs->status, (void **)&exprs->ranges, &exprs->range_capacity, exprs->n_ranges + 1,
-                sizeof *exprs->ranges))
+    if (GRAMMAR_RESERVE(&exprs->status, exprs->ranges, exprs->range_capacity, exprs->n_ranges + 1))
         exprs->ranges[exprs->n_ranges++] = (struct char_range){low, high};
 }
 
@@ -174,7 +172,7 @@ uint32_t expr_class(struct exprs *exprs, const struct char_range *ranges, size_t
     if (!exprs_spend(exprs, count)) return 0;
     struct char_range *sorted = calloc(count + 1, sizeof *sorted);
     if (!sorted) {
-        fail(exprs, error_memory("grammar"));
+        exprs_fail(exprs, error_memory("grammar"));
         return 0;
     }
     if (count > 0) memcpy(sorted, ranges, count * sizeof *sorted);
@@ -193,7 +191,7 @@ uint32_t expr_class(struct exprs *exprs, const struct char_range *ranges, size_t
     }
     if (negated) append_characters(exprs, next, 0x10ffff);
     free(sorted);
-    return add(exprs, EXPR_CLASS, (uint32_t)first, (uint32_t)(exprs->n_ranges - first));
+    return expr_append(exprs, EXPR_CLASS, (uint32_t)first, (uint32_t)(exprs->n_ranges - first));
 }
 
 uint32_t expr_char(struct exprs *exprs, uint32_t low, uint32_t high)
@@ -208,35 +206,38 @@ uint32_t expr_never(struct exprs *exprs)
 
 uint32_t expr_rule(struct exprs *exprs, uint32_t rule)
 {
-    return add(exprs, EXPR_RULE, rule, 0);
+    return expr_append(exprs, EXPR_RULE, rule, 0);
 }
 
 uint32_t expr_token(struct exprs *exprs, uint32_t token, bool negated)
 {
-    return add(exprs, EXPR_TOKEN, token, negated);
+    return expr_append(exprs, EXPR_TOKEN, token, negated);
 }
 
 uint32_t expr_repeat(struct exprs *exprs, uint32_t part, uint32_t least, uint32_t most)
 {
-    uint32_t list = add(exprs, EXPR_REPEAT, least, most);
+    uint32_t list = expr_append(exprs, EXPR_REPEAT, least, most);
     expr_add(exprs, list, part);
     return list;
 }
 
 uint32_t expr_seq(struct exprs *exprs)
 {
-    return add(exprs, EXPR_SEQ, 0, 0);
+    return expr_append(exprs, EXPR_SEQ, 0, 0);
 }
 
 uint32_t expr_alt(struct exprs *exprs)
 {
-    return add(exprs, EXPR_ALT, 0, 0);
+    return expr_append(exprs, EXPR_ALT, 0, 0);
 }
 
 void expr_add(struct exprs *exprs, uint32_t list, uint32_t part)
 {
     if (exprs->status) return;
     struct expr *to = &exprs->items[list];
+    ENGINE_ASSERT(list > 0 && list < exprs->count && part > 0 && part < exprs->count);
+    ENGINE_ASSERT(to->kind == EXPR_SEQ || to->kind == EXPR_ALT || (to->kind == EXPR_REPEAT && !to->last));
+    ENGINE_ASSERT(exprs->items[part].next == 0 && part != to->last /* each is used once */);
     if (to->last)
         exprs->items[to->last].next = part;
     else

@@ -1,14 +1,13 @@
-/* grammar.c: see grammar.h. */
-#include "grammar/grammar.h"
-
+/* grammar.c: a grammar with its automaton and masks, and the matches that stand in it (grammar.h). Called
+ * from outside; a lock guards what the matches of a grammar share. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "grammar/gbnf.h"
-#include "grammar/mask.h"
+#include "common/assert.h"
+#include "common/lock.h"
 #include "grammar/schema.h"
 
 struct grammar {
@@ -65,7 +64,7 @@ int grammar_create_with(const struct grammar_vocab *vocab, enum grammar_syntax s
     if (status) goto no_machine;
     status = masks_create(&grammar->masks, vocab, &grammar->machine);
     if (status) goto no_masks;
-    if (pthread_mutex_init(&grammar->lock, NULL) != 0) {
+    if (lock_init(&grammar->lock) != 0) {
         status = error_memory("grammar");
         goto no_lock;
     }
@@ -94,8 +93,9 @@ void grammar_destroy(struct grammar *grammar)
 }
 
 /* Under the lock, before states are added. What could not be trimmed stays: memory is then short anyway. */
-static void begin(struct grammar *grammar)
+static void match_begin(struct grammar *grammar)
 {
+    ENGINE_ASSERT(lock_is_mine(&grammar->lock));
     struct machine *machine = &grammar->machine;
     if (machine_is_full(machine)) {
         uint32_t *states = calloc(grammar->n_matches + 1, sizeof *states);
@@ -113,7 +113,7 @@ static void begin(struct grammar *grammar)
 
 /* ---- Matches ---- */
 
-static struct grammar_match *allocate(struct grammar *grammar, bool strip)
+static struct grammar_match *match_allocate(struct grammar *grammar, bool strip)
 {
     struct grammar_match *match = calloc(1, sizeof *match);
     if (match) match->mask = calloc(grammar->masks.n_words + 1, sizeof *match->mask);
@@ -127,9 +127,11 @@ static struct grammar_match *allocate(struct grammar *grammar, bool strip)
 }
 
 /* Under the lock: the match has a state, which is in use from now on. */
-static void enter(struct grammar_match *match)
+static void match_enter(struct grammar_match *match)
 {
     struct grammar *grammar = match->grammar;
+    ENGINE_ASSERT(lock_is_mine(&grammar->lock));
+    ENGINE_ASSERT(match->state < grammar->machine.n_states);
     match->after = grammar->matches;
     if (match->after) match->after->before = match;
     grammar->matches = match;
@@ -138,13 +140,13 @@ static void enter(struct grammar_match *match)
 
 int grammar_match_create(struct grammar *grammar, bool strip, struct grammar_match **out)
 {
-    struct grammar_match *match = allocate(grammar, strip);
+    struct grammar_match *match = match_allocate(grammar, strip);
     if (!match) return error_memory("grammar");
     pthread_mutex_lock(&grammar->lock);
-    begin(grammar);
+    match_begin(grammar);
     match->state = machine_start(&grammar->machine);
     int status = match->state == STATE_UNKNOWN ? grammar->machine.status : ENGINE_OK;
-    if (!status) enter(match);
+    if (!status) match_enter(match);
     pthread_mutex_unlock(&grammar->lock);
     if (status) {
         free(match->mask);
@@ -157,11 +159,11 @@ int grammar_match_create(struct grammar *grammar, bool strip, struct grammar_mat
 
 int grammar_match_copy(const struct grammar_match *match, struct grammar_match **out)
 {
-    struct grammar_match *copy = allocate(match->grammar, match->strip);
+    struct grammar_match *copy = match_allocate(match->grammar, match->strip);
     if (!copy) return error_memory("grammar");
     pthread_mutex_lock(&match->grammar->lock);
     copy->state = match->state;
-    enter(copy);
+    match_enter(copy);
     pthread_mutex_unlock(&match->grammar->lock);
     *out = copy;
     return ENGINE_OK;
@@ -184,12 +186,13 @@ void grammar_match_destroy(struct grammar_match *match)
 }
 
 /* Under the lock: makes match->mask. */
-static int find_mask(struct grammar_match *match)
+static int match_find_mask(struct grammar_match *match)
 {
     struct grammar *grammar = match->grammar;
+    ENGINE_ASSERT(lock_is_mine(&grammar->lock));
     struct machine *machine = &grammar->machine;
     size_t size = grammar->masks.n_words * sizeof *match->mask;
-    begin(grammar);
+    match_begin(grammar);
     const uint64_t *kept = match->strip ? NULL : machine->states[match->state].mask;
     if (kept) {
         memcpy(match->mask, kept, size);
@@ -208,7 +211,7 @@ static int find_mask(struct grammar_match *match)
 int grammar_match_mask(struct grammar_match *match, uint64_t *mask)
 {
     pthread_mutex_lock(&match->grammar->lock);
-    int status = find_mask(match);
+    int status = match_find_mask(match);
     pthread_mutex_unlock(&match->grammar->lock);
     if (!status) memcpy(mask, match->mask, match->grammar->masks.n_words * sizeof *mask);
     return status;
@@ -233,7 +236,7 @@ int grammar_match_apply(struct grammar_match *match, float *logits, uint32_t n_l
 {
     const struct grammar *grammar = match->grammar;
     pthread_mutex_lock(&match->grammar->lock);
-    int status = find_mask(match);
+    int status = match_find_mask(match);
     pthread_mutex_unlock(&match->grammar->lock);
     if (status) return status;
     bool any = false;
@@ -250,6 +253,7 @@ int grammar_match_apply(struct grammar_match *match, float *logits, uint32_t n_l
 static uint32_t after_token(struct grammar_match *match, uint32_t token)
 {
     struct grammar *grammar = match->grammar;
+    ENGINE_ASSERT(lock_is_mine(&grammar->lock));
     struct machine *machine = &grammar->machine;
     struct engine_string text = grammar_vocab_text(grammar->vocab, token);
     bool is_text = grammar->vocab->kinds[token] == GRAMMAR_TOKEN_TEXT && text.length > 0;
@@ -270,7 +274,7 @@ int grammar_match_accept(struct grammar_match *match, uint32_t token)
     if (token >= grammar->vocab->n_tokens)
         return error_raise(ENGINE_ERROR_ARGUMENT, "the vocabulary has no token %u", token);
     pthread_mutex_lock(&grammar->lock);
-    begin(grammar);
+    match_begin(grammar);
     uint32_t state = after_token(match, token);
     if (state == STATE_UNKNOWN)
         status = grammar->machine.status;

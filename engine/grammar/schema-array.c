@@ -5,9 +5,9 @@
 #include "grammar/schema.h"
 
 /* With "uniqueItems", the set of the items so far decides what may follow: a rule for each set. */
-#define MOST_UNIQUE 10
+#define MAX_UNIQUE 10
 /* Where an item may stand that an array has to contain. */
-#define MOST_PLACES 64
+#define MAX_PLACES 64
 
 /* Items after the first `count`: their schema; NULL: none may follow. */
 static const json_t *rest_of(const json_t *schema, const json_t *items, const json_t *first, uint32_t least)
@@ -18,7 +18,7 @@ static const json_t *rest_of(const json_t *schema, const json_t *items, const js
     return json_array_size(first) < least || !first ? json_true() : NULL;
 }
 
-static uint32_t separator(struct schema_reader *reader)
+static uint32_t array_separator(struct schema_reader *reader)
 {
     return EXPR_SEQ_OF(reader->exprs, expr_text(reader->exprs, ","), schema_space(reader));
 }
@@ -37,7 +37,7 @@ static uint32_t unique_from(struct schema_reader *reader, const json_t *values, 
         if (count >= most || (set >> i & 1)) continue;
         uint32_t item = EXPR_SEQ_OF(exprs, schema_literal(reader, value), schema_space(reader),
                                     expr_rule(exprs, rules[set | 1u << i]));
-        expr_add(exprs, list, count > 0 ? EXPR_SEQ_OF(exprs, separator(reader), item) : item);
+        expr_add(exprs, list, count > 0 ? EXPR_SEQ_OF(exprs, array_separator(reader), item) : item);
     }
     return list;
 }
@@ -49,21 +49,21 @@ static uint32_t unique_items(struct schema_reader *reader, const json_t *schema,
     struct exprs *exprs = reader->exprs;
     const json_t *items = json_object_get(schema, "items");
     const json_t *flat = json_is_object(items) ? schema_flatten(reader, items) : NULL;
-    const json_t *values = flat ? schema_finite(reader, flat, MOST_UNIQUE) : NULL;
+    const json_t *values = flat ? schema_finite(reader, flat, MAX_UNIQUE) : NULL;
     if (exprs->status) return 0;
     if (!values || json_object_get(schema, "prefixItems"))
         return schema_refuse(
             reader,
             "\"uniqueItems\" is supported for up to %d values that \"items\" lists, as in \"enum\": "
             "leave it out, and check the array afterwards",
-            MOST_UNIQUE);
+            MAX_UNIQUE);
     uint32_t n_sets = 1u << json_array_size(values), *rules = calloc(n_sets, sizeof *rules);
     if (!rules) {
         exprs->status = error_memory("JSON schema");
         return 0;
     }
     for (uint32_t set = 0; set < n_sets; set++) rules[set] = expr_rule_new(exprs, "unique");
-    for (uint32_t set = 0; set < n_sets && schema_spend(reader, MOST_UNIQUE); set++)
+    for (uint32_t set = 0; set < n_sets && schema_spend(reader, MAX_UNIQUE); set++)
         expr_define(exprs, rules[set], unique_from(reader, values, rules, set, least, most));
     uint32_t found = EXPR_SEQ_OF(exprs, expr_text(exprs, "["), schema_space(reader),
                                  expr_rule(exprs, rules[0]), expr_text(exprs, "]"));
@@ -72,7 +72,7 @@ static uint32_t unique_items(struct schema_reader *reader, const json_t *schema,
 }
 
 /* Arrays of which no item is what "contains" says. */
-static const json_t *without(struct schema_reader *reader, const json_t *schema)
+static const json_t *without_contained(struct schema_reader *reader, const json_t *schema)
 {
     const json_t *items = json_object_get(schema, "items");
     if (json_object_get(schema, "prefixItems") || json_is_array(items)) {
@@ -95,21 +95,21 @@ static uint32_t containing(struct schema_reader *reader, const json_t *schema, u
     uint32_t last = most != EXPR_NO_LIMIT ? most : least > 0 ? least : 1;
     if (schema_count(reader, schema, "minContains", 1) != 1 || json_object_get(schema, "maxContains") ||
         json_object_get(schema, "prefixItems") || json_is_array(items) ||
-        json_is_true(json_object_get(schema, "uniqueItems")) || last > MOST_PLACES)
+        json_is_true(json_object_get(schema, "uniqueItems")) || last > MAX_PLACES)
         return schema_refuse(
             reader,
             "\"contains\" is supported with \"minContains\" up to 1, without \"maxContains\", "
             "\"prefixItems\" and \"uniqueItems\", and with up to %d items to be counted",
-            MOST_PLACES);
+            MAX_PLACES);
     const json_t *both =
         schema_keep(reader, json_pack("{s:[O,O]}", "allOf", items ? items : json_true(), contains));
     uint32_t list = expr_alt(exprs);
     for (uint32_t at = 0; at < last && schema_spend(reader, 1); at++) {
         uint32_t before = EXPR_SEQ_OF(
             exprs, schema_value(reader, items ? items : json_true(), SCHEMA_LABEL("items", NULL, 0)),
-            schema_space(reader), separator(reader));
+            schema_space(reader), array_separator(reader));
         uint32_t after =
-            EXPR_SEQ_OF(exprs, separator(reader),
+            EXPR_SEQ_OF(exprs, array_separator(reader),
                         schema_value(reader, items ? items : json_true(), SCHEMA_LABEL("items", NULL, 0)),
                         schema_space(reader));
         bool any = most == EXPR_NO_LIMIT && at + 1 == last;
@@ -144,7 +144,7 @@ uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
                  at_most = schema_count(reader, schema, "maxContains", EXPR_NO_LIMIT);
         if (at_least > at_most) return expr_never(exprs);
         if (at_most == 0) {
-            const json_t *rest = without(reader, schema);
+            const json_t *rest = without_contained(reader, schema);
             return rest ? schema_array(reader, rest) : 0;
         }
         if (at_least > 0 || at_most != EXPR_NO_LIMIT) return containing(reader, schema, least, most);
@@ -158,7 +158,7 @@ uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
     {
         if (json_is_false(item)) most = count; /* there may be none here */
         if (count == most || !schema_spend(reader, 1)) break;
-        if (count++ > 0) expr_add(exprs, list, separator(reader));
+        if (count++ > 0) expr_add(exprs, list, array_separator(reader));
         expr_add(exprs, list,
                  schema_value(reader, item,
                               SCHEMA_LABEL(json_is_array(items) ? "items" : "prefixItems", NULL, i + 1)));
@@ -172,11 +172,11 @@ uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
     if (least > most) return expr_never(exprs);
     if (most > 0) {
         if (count > 0) {
-            uint32_t more = EXPR_SEQ_OF(exprs, separator(reader), schema_value(reader, rest, label),
+            uint32_t more = EXPR_SEQ_OF(exprs, array_separator(reader), schema_value(reader, rest, label),
                                         schema_space(reader));
             expr_add(exprs, list, expr_repeat(exprs, more, least, most));
         } else {
-            uint32_t more = EXPR_SEQ_OF(exprs, separator(reader), schema_value(reader, rest, label),
+            uint32_t more = EXPR_SEQ_OF(exprs, array_separator(reader), schema_value(reader, rest, label),
                                         schema_space(reader));
             uint32_t all = EXPR_SEQ_OF(
                 exprs, schema_value(reader, rest, label), schema_space(reader),

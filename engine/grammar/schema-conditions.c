@@ -1,14 +1,14 @@
-/* schema-conditions.c: "if", "dependentRequired" and "dependentSchemas" as alternatives: a condition holds, and what
- * follows from it, or its opposite holds; and such opposites for "not". For the opposite, a schema is taken apart keyword by keyword: it does not
- * describe a value if one of its keywords doesn't. */
+/* schema-conditions.c: "if", "dependentRequired" and "dependentSchemas" as alternatives: a condition holds,
+ * and what follows from it, or its opposite holds; and such opposites for "not". For the opposite, a schema
+ * is taken apart keyword by keyword: it does not describe a value if one of its keywords doesn't. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "grammar/schema.h"
 
-#define MOST_DEPTH 16
-#define ADD_WORK   10 /* for each alternative, as schema_spend counts */
+#define MAX_DEPTH 16
+#define ADD_WORK  10 /* for each alternative, as schema_spend counts */
 
 static const char *const conditions[] = {
     "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"};
@@ -20,12 +20,8 @@ bool schema_has_conditions(const json_t *schema)
     return false;
 }
 
-static json_t *borrow(const json_t *value)
-{
-    return json_incref((json_t *)(uintptr_t)value);
-}
-
-/* An object without a property. Like the schema it goes with, it has others, or no others than those named. */
+/* An object without a property. Like the schema it goes with, it has others, or no others than those
+ * named. */
 static json_t *without_property(const char *name, const json_t *base)
 {
     bool open = !json_object_get(base, "properties") && !json_object_get(base, "patternProperties") &&
@@ -45,7 +41,7 @@ struct opposite {
 
 static void add_opposites(const struct opposite *to, const json_t *schema, const json_t *base);
 
-static void add(const struct opposite *to, json_t *schema)
+static void add_kept(const struct opposite *to, json_t *schema)
 {
     json_array_append_new(to->list, schema);
     schema_spend(to->reader, ADD_WORK);
@@ -65,13 +61,13 @@ static void add_other_numbers(const struct opposite *to, double *numbers, size_t
         json_t *between = json_pack("{s:s}", "type", "number");
         if (i > 0) json_object_set_new(between, "exclusiveMinimum", json_real(numbers[i - 1]));
         if (i < count) json_object_set_new(between, "exclusiveMaximum", json_real(numbers[i]));
-        add(to, between);
+        add_kept(to, between);
     }
 }
 
 static void add_other_values(const struct opposite *to, json_t *values, const json_t *base)
 {
-    double numbers[SCHEMA_MOST_NUMBERS];
+    double numbers[SCHEMA_MAX_NUMBERS];
     size_t count = 0, i;
     const json_t *value;
     bool listed = json_object_get(base, "enum") || json_object_get(base, "const");
@@ -81,16 +77,16 @@ static void add_other_values(const struct opposite *to, json_t *values, const js
     {
         if (!json_is_number(value))
             json_array_append(others, (json_t *)(uintptr_t)value);
-        else if (count++ < SCHEMA_MOST_NUMBERS)
+        else if (count++ < SCHEMA_MAX_NUMBERS)
             numbers[count - 1] = json_number_value(value);
     }
-    if (count == 0 || listed || count > SCHEMA_MOST_NUMBERS || !(types & (TYPE_INTEGER | TYPE_FRACTION))) {
-        add(to, json_pack("{s:{s:O}}", "not", "enum", values));
+    if (count == 0 || listed || count > SCHEMA_MAX_NUMBERS || !(types & (TYPE_INTEGER | TYPE_FRACTION))) {
+        add_kept(to, json_pack("{s:{s:O}}", "not", "enum", values));
     } else {
         add_other_numbers(to, numbers, count);
         if (types & ~(unsigned)(TYPE_INTEGER | TYPE_FRACTION))
-            add(to, json_pack("{s:[s,s,s,s,s],s:{s:O}}", "type", "null", "boolean", "string", "array",
-                              "object", "not", "enum", others));
+            add_kept(to, json_pack("{s:[s,s,s,s,s],s:{s:O}}", "type", "null", "boolean", "string", "array",
+                                   "object", "not", "enum", others));
     }
     json_decref(others);
 }
@@ -110,7 +106,7 @@ static void add_other_types(const struct opposite *to, const json_t *schema)
     if ((left & TYPE_FRACTION) && !(left & TYPE_INTEGER))
         schema_refuse(to->reader,
                       "the opposite of the type \"integer\" is not supported: 1.0 is an integer too");
-    add(to, json_pack("{s:o}", "type", list));
+    add_kept(to, json_pack("{s:o}", "type", list));
 }
 
 /* Values beyond a bound. False: the keyword is none. */
@@ -135,10 +131,10 @@ static bool add_beyond(const struct opposite *to, const char *name, const json_t
         if (!json_is_number(bound))
             schema_wrong(to->reader, "\"%s\" should be a number", name);
         else if (bounds[i].step == 0)
-            add(to, json_pack("{s:s,s:O}", "type", bounds[i].type, bounds[i].opposite, bound));
+            add_kept(to, json_pack("{s:s,s:O}", "type", bounds[i].type, bounds[i].opposite, bound));
         else if (number + bounds[i].step >= 0)
-            add(to, json_pack("{s:s,s:I}", "type", bounds[i].type, bounds[i].opposite,
-                              (json_int_t)number + bounds[i].step));
+            add_kept(to, json_pack("{s:s,s:I}", "type", bounds[i].type, bounds[i].opposite,
+                                   (json_int_t)number + bounds[i].step));
         return true;
     }
     return false;
@@ -156,7 +152,7 @@ static void add_other_objects(const struct opposite *to, const char *keyword, co
         json_t *object = json_is_string(name) ? without_property(json_string_value(name), base) : NULL;
         if (!object) schema_wrong(to->reader, "\"%s\" should be an array of names", keyword);
         json_object_set_new(object, "type", json_string("object"));
-        if (object) add(to, object);
+        if (object) add_kept(to, object);
     }
     json_object_foreach((json_t *)(uintptr_t)content, key, schema)
     {
@@ -164,7 +160,7 @@ static void add_other_objects(const struct opposite *to, const char *keyword, co
         if (own && !to->reader->exprs->status) own = schema_flatten(to->reader, own);
         struct opposite inner = {to->reader, json_array(), to->depth + 1};
         add_opposites(&inner, schema, own);
-        json_array_foreach(inner.list, j, one) add(
+        json_array_foreach(inner.list, j, one) add_kept(
             to, json_pack("{s:s,s:{s:O},s:[s]}", "type", "object", "properties", key, one, "required", key));
         json_decref(inner.list);
     }
@@ -184,7 +180,7 @@ static void add_none_of(const struct opposite *to, const json_t *alternatives, c
                                                                    : json_false());
         json_decref(inner.list);
     }
-    add(to, json_pack("{s:o}", "allOf", all));
+    add_kept(to, json_pack("{s:o}", "allOf", all));
 }
 
 static void add_opposite(const struct opposite *to, const json_t *schema, const char *name,
@@ -203,7 +199,7 @@ static void add_opposite(const struct opposite *to, const json_t *schema, const 
     } else if (!strcmp(name, "anyOf")) {
         add_none_of(to, keyword, base);
     } else if (!strcmp(name, "not")) {
-        add(to, borrow(keyword));
+        add_kept(to, schema_borrow(keyword));
     } else if (!add_beyond(to, name, keyword) && (schema_types_of(name) || !strcmp(name, "oneOf"))) {
         schema_refuse(to->reader,
                       "\"%s\" is not supported in an \"if\" or a \"not\": \"const\", \"enum\", \"type\", "
@@ -218,11 +214,11 @@ static void add_opposites(const struct opposite *to, const json_t *schema, const
 {
     const json_t *keyword;
     const char *name;
-    if (to->depth > MOST_DEPTH)
-        schema_refuse(to->reader, "a condition is nested more than %d deep", MOST_DEPTH);
+    if (to->depth > MAX_DEPTH)
+        schema_refuse(to->reader, "a condition is nested more than %d deep", MAX_DEPTH);
     if (!schema_spend(to->reader, 1)) return;
     schema = schema_flatten(to->reader, schema);
-    if (json_is_false(schema)) add(to, json_true());
+    if (json_is_false(schema)) add_kept(to, json_true());
     if (!json_is_object(schema)) return;
     json_object_foreach((json_t *)(uintptr_t)schema, name, keyword)
     {
@@ -253,9 +249,10 @@ static void read_if(struct schema_reader *reader, const json_t *schema, const js
     if (!condition || (!then && !otherwise)) return;
     const json_t *opposites = schema_opposites(reader, condition, base);
     json_t *list = json_array();
-    json_array_append_new(list, then ? json_pack("{s:[O,O]}", "allOf", condition, then) : borrow(condition));
+    json_array_append_new(list,
+                          then ? json_pack("{s:[O,O]}", "allOf", condition, then) : schema_borrow(condition));
     json_array_foreach(opposites, i, one) json_array_append_new(
-        list, otherwise ? json_pack("{s:[O,O]}", "allOf", one, otherwise) : borrow(one));
+        list, otherwise ? json_pack("{s:[O,O]}", "allOf", one, otherwise) : schema_borrow(one));
     add_alternatives(all, list);
 }
 
@@ -286,8 +283,8 @@ json_t *schema_conditions(struct schema_reader *reader, const json_t *schema, co
 {
     json_t *all = schema_keep(reader, json_array());
     if (!all) return NULL;
-    if (reader->depth >= MOST_DEPTH) {
-        schema_refuse(reader, "conditions go in a circle, or are nested more than %d deep", MOST_DEPTH);
+    if (reader->depth >= MAX_DEPTH) {
+        schema_refuse(reader, "conditions go in a circle, or are nested more than %d deep", MAX_DEPTH);
         return NULL;
     }
     reader->depth++;

@@ -1,13 +1,13 @@
-/* schema-merge.c: schemas that hold at once, put together keyword by keyword: for allOf, for $ref with keywords
- * beside it, and for the keywords beside anyOf and oneOf. */
+/* schema-merge.c: schemas that hold at once, put together keyword by keyword: for allOf, for $ref with
+ * keywords beside it, and for the keywords beside anyOf and oneOf. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "grammar/schema.h"
 
-#define MOST_DEPTH        64 /* schemas that refer to others, one within the other */
-#define MOST_ALTERNATIVES 1024
+#define MAX_DEPTH        64 /* schemas that refer to others, one within the other */
+#define MAX_ALTERNATIVES 1024
 
 struct merger {
     struct schema_reader *reader;
@@ -15,21 +15,16 @@ struct merger {
     json_t *into;
 };
 
-static json_t *borrow(const json_t *value)
-{
-    return json_incref((json_t *)(uintptr_t)value);
-}
-
 /* {"allOf": [a, b]}, or the simpler of both. A new reference. */
 static json_t *both_of(const json_t *a, const json_t *b)
 {
-    if (!a || json_is_true(a)) return borrow(b ? b : json_true());
-    if (!b || json_is_true(b) || json_is_false(a) || a == b) return borrow(a);
-    if (json_is_false(b)) return borrow(b);
+    if (!a || json_is_true(a)) return schema_borrow(b ? b : json_true());
+    if (!b || json_is_true(b) || json_is_false(a) || a == b) return schema_borrow(a);
+    if (json_is_false(b)) return schema_borrow(b);
     return json_pack("{s:[O,O]}", "allOf", a, b);
 }
 
-static void set(struct merger *merger, const char *key, json_t *value)
+static void set_keyword(struct merger *merger, const char *key, json_t *value)
 {
     if (json_object_set_new(merger->into, key, value) && !merger->reader->exprs->status)
         merger->reader->exprs->status = error_memory("JSON schema");
@@ -68,7 +63,7 @@ static void merge_types(struct merger *merger)
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (types & names[i].type) json_array_append_new(list, json_string(names[i].name));
-    set(merger, "type", list);
+    set_keyword(merger, "type", list);
     json_object_del(merger->into, "nullable");
 }
 
@@ -96,9 +91,9 @@ static void merge_properties(struct merger *merger)
                 json_object_set_new(merged, name, both_of(property_of(merger->a, name), value));
         }
         schema_spend(merger->reader, json_object_size(merged));
-        set(merger, "properties", merged);
+        set_keyword(merger, "properties", merged);
     }
-    if (more_a || more_b) set(merger, "additionalProperties", both_of(more_a, more_b));
+    if (more_a || more_b) set_keyword(merger, "additionalProperties", both_of(more_a, more_b));
 }
 
 static void merge_required(struct merger *merger)
@@ -109,7 +104,7 @@ static void merge_required(struct merger *merger)
     json_array_extend(list, (json_t *)(uintptr_t)a);
     json_array_extend(list, (json_t *)(uintptr_t)b); /* names that are there twice do no harm */
     schema_spend(merger->reader, json_array_size(list));
-    set(merger, "required", list);
+    set_keyword(merger, "required", list);
 }
 
 static void merge_items(struct merger *merger)
@@ -132,15 +127,15 @@ static void merge_items(struct merger *merger)
             json_array_append_new(list, both_of(a ? a : items_a, b ? b : items_b));
         }
         schema_spend(merger->reader, count);
-        set(merger, "prefixItems", list);
+        set_keyword(merger, "prefixItems", list);
     }
-    if (items_a || items_b) set(merger, "items", both_of(items_a, items_b));
+    if (items_a || items_b) set_keyword(merger, "items", both_of(items_a, items_b));
 }
 
 static json_t *values_of(const json_t *schema)
 {
     const json_t *only = json_object_get(schema, "const");
-    return only ? json_pack("[O]", only) : borrow(json_object_get(schema, "enum"));
+    return only ? json_pack("[O]", only) : schema_borrow(json_object_get(schema, "enum"));
 }
 
 static void merge_values(struct merger *merger)
@@ -164,7 +159,7 @@ static void merge_values(struct merger *merger)
         }
         json_decref(keys);
         json_object_del(merger->into, "const");
-        set(merger, "enum", list);
+        set_keyword(merger, "enum", list);
     }
     json_decref(a);
     json_decref(b);
@@ -181,7 +176,7 @@ static void merge_not(struct merger *merger)
         json_array_extend(list, values);
         json_array_extend(list, more);
         schema_spend(merger->reader, json_array_size(list));
-        set(merger, "not", json_pack("{s:o}", "enum", list));
+        set_keyword(merger, "not", json_pack("{s:o}", "enum", list));
     } else {
         schema_refuse(merger->reader,
                       "\"not\" of two schemas that hold at once is supported for \"enum\" and "
@@ -197,9 +192,9 @@ static void merge_alternatives(struct merger *merger, const char *key)
     const json_t *a = json_object_get(merger->a, key), *b = json_object_get(merger->b, key);
     size_t n_a = json_array_size(a), n_b = json_array_size(b);
     if (!a || !b || a == b) return;
-    if (n_a * n_b > MOST_ALTERNATIVES) {
+    if (n_a * n_b > MAX_ALTERNATIVES) {
         schema_refuse(merger->reader, "\"%s\" of several schemas make more than %d alternatives", key,
-                      MOST_ALTERNATIVES);
+                      MAX_ALTERNATIVES);
         return;
     }
     json_t *list = json_array();
@@ -207,7 +202,7 @@ static void merge_alternatives(struct merger *merger, const char *key)
         for (size_t j = 0; j < n_b; j++)
             json_array_append_new(list, both_of(json_array_get(a, i), json_array_get(b, j)));
     schema_spend(merger->reader, n_a * n_b);
-    set(merger, key, list);
+    set_keyword(merger, key, list);
 }
 
 /* The stricter of two bounds. */
@@ -232,7 +227,7 @@ static void merge_bounds(struct merger *merger)
                            ? json_integer_value(b) > json_integer_value(a)
                            : json_number_value(b) > json_number_value(a);
         bool second = greater != bounds[i].upper;
-        set(merger, bounds[i].name, borrow(second ? b : a));
+        set_keyword(merger, bounds[i].name, schema_borrow(second ? b : a));
     }
 }
 
@@ -262,7 +257,7 @@ static void merge_contains(struct merger *merger)
             schema_refuse(merger->reader, "\"%s\" of two schemas that hold at once can't be put together",
                           names[i]);
         json_object_del(merger->into, names[i]);
-        if (in_a || in_b) set(merger, names[i], borrow(in_a ? in_a : in_b));
+        if (in_a || in_b) set_keyword(merger, names[i], schema_borrow(in_a ? in_a : in_b));
     }
 }
 
@@ -273,8 +268,8 @@ bool schema_is_closing(const json_t *schema)
     return json_is_false(json_object_get(schema, "unevaluatedProperties"));
 }
 
-/* The schema whose keywords have been put together has no other properties than those that it names. With alternatives, that
- * depends on the one that holds: then it remains to be done for each of them. */
+/* The schema whose keywords have been put together has no other properties than those that it names. With
+ * alternatives, that depends on the one that holds: then it remains to be done for each of them. */
 const json_t *schema_close(struct schema_reader *reader, const json_t *schema)
 {
     if (!json_is_object(schema)) return schema;
@@ -294,8 +289,8 @@ const json_t *schema_close(struct schema_reader *reader, const json_t *schema)
     return copy;
 }
 
-/* Refuses a condition or its opposite that names properties which `base` doesn't: what a schema that doesn't hold names is
- * not evaluated, but stands in the schemas that are made of it. */
+/* Refuses a condition or its opposite that names properties which `base` doesn't: what a schema that doesn't
+ * hold names is not evaluated, but stands in the schemas that are made of it. */
 static void check_named(struct schema_reader *reader, const json_t *schema, const json_t *base,
                         unsigned depth)
 {
@@ -313,7 +308,7 @@ static void check_named(struct schema_reader *reader, const json_t *schema, cons
     }
     if (json_object_get(schema, "$ref") || json_object_get(schema, "patternProperties") ||
         json_object_get(schema, "additionalProperties") || json_object_get(schema, "dependentSchemas") ||
-        depth > MOST_DEPTH)
+        depth > MAX_DEPTH)
         schema_refuse(reader, "\"unevaluatedProperties\" beside an \"if\" or a \"not\" is supported for "
                               "those of \"properties\" and \"required\" only");
     for (size_t k = 0; k < sizeof within / sizeof *within && !reader->exprs->status; k++) {
@@ -325,13 +320,14 @@ static void check_named(struct schema_reader *reader, const json_t *schema, cons
 
 /* ---- Schemas ---- */
 
-static const json_t *flatten(struct schema_reader *reader, const json_t *schema, const json_t *base,
-                             unsigned depth);
+static const json_t *flatten_schema(struct schema_reader *reader, const json_t *schema, const json_t *base,
+                                    unsigned depth);
 
-static const json_t *merge(struct schema_reader *reader, const json_t *a, const json_t *b, unsigned depth)
+static const json_t *merge_pair(struct schema_reader *reader, const json_t *a, const json_t *b,
+                                unsigned depth)
 {
-    a = a ? flatten(reader, a, NULL, depth + 1) : NULL;
-    b = a && b ? flatten(reader, b, a, depth + 1) : NULL;
+    a = a ? flatten_schema(reader, a, NULL, depth + 1) : NULL;
+    b = a && b ? flatten_schema(reader, b, a, depth + 1) : NULL;
     if (!a || !b || !schema_spend(reader, json_object_size(a) + json_object_size(b) + 8)) return NULL;
     if (json_is_false(a) || json_is_true(b)) return a;
     if (json_is_false(b) || json_is_true(a)) return b;
@@ -360,8 +356,8 @@ static const json_t *merge(struct schema_reader *reader, const json_t *a, const 
 }
 
 /* `base`: what holds beside the schema; NULL: nothing is known. */
-static const json_t *flatten(struct schema_reader *reader, const json_t *schema, const json_t *base,
-                             unsigned depth)
+static const json_t *flatten_schema(struct schema_reader *reader, const json_t *schema, const json_t *base,
+                                    unsigned depth)
 {
     if (json_is_boolean(schema)) return schema;
     if (!json_is_object(schema)) {
@@ -371,9 +367,9 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
     const json_t *reference = json_object_get(schema, "$ref"), *all = json_object_get(schema, "allOf"), *part;
     bool conditions = schema_has_conditions(schema), closing = schema_is_closing(schema);
     if (!reference && !all && !conditions && !closing) return schema;
-    if (depth > MOST_DEPTH) {
+    if (depth > MAX_DEPTH) {
         schema_refuse(reader, "\"allOf\" and \"$ref\" go in a circle, or are nested more than %d deep",
-                      MOST_DEPTH);
+                      MAX_DEPTH);
         return NULL;
     }
     const json_t *bare = conditions ? schema_without_conditions(reader, schema) : schema;
@@ -386,27 +382,27 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
     const json_t *found = rest;
     if (reference) {
         const json_t *target = schema_resolve(reader, reference);
-        found = target ? merge(reader, found, target, depth) : NULL;
+        found = target ? merge_pair(reader, found, target, depth) : NULL;
     }
     if (all && !json_is_array(all)) schema_wrong(reader, "\"allOf\" should be an array of schemas");
     size_t i;
-    json_array_foreach(all, i, part) found = found ? merge(reader, found, part, depth) : NULL;
+    json_array_foreach(all, i, part) found = found ? merge_pair(reader, found, part, depth) : NULL;
     bool open = closing && found && !json_object_get(found, "additionalProperties");
     if (open && json_object_get(found, "not")) check_named(reader, json_object_get(found, "not"), found, 0);
     if (open && conditions && json_object_get(schema, "if"))
         check_named(reader, json_object_get(schema, "if"), found, 0);
     const json_t *more = conditions && found ? schema_conditions(reader, schema, base ? base : found) : NULL;
-    json_array_foreach(more, i, part) found = found ? merge(reader, found, part, depth) : NULL;
+    json_array_foreach(more, i, part) found = found ? merge_pair(reader, found, part, depth) : NULL;
     if (closing && found) found = schema_close(reader, found);
     return reader->exprs->status ? NULL : found;
 }
 
 const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema)
 {
-    return flatten(reader, schema, NULL, 0);
+    return flatten_schema(reader, schema, NULL, 0);
 }
 
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b)
 {
-    return merge(reader, a, b, 0);
+    return merge_pair(reader, a, b, 0);
 }

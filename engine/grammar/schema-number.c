@@ -1,8 +1,9 @@
 /* schema-number.c: numbers between bounds, digit by digit.
  *
- * Bounds are digits before and after the point. Digits are compared from the left: as long as those written are the
- * same as a bound's, that bound limits the next one; after that it no longer matters. For "multipleOf", the remainder
- * of the digits so far goes along: what may follow depends on it, and on how many digits are left. */
+ * Bounds are digits before and after the point. Digits are compared from the left: as long as those written
+ * are the same as a bound's, that bound limits the next one; after that it no longer matters. For
+ * "multipleOf", the remainder of the digits so far goes along: what may follow depends on it, and on how many
+ * digits are left. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,26 +12,27 @@
 #include "base/error.h"
 #include "grammar/schema.h"
 
-#define MOST_FRACTION 16
-#define MOST_DIVISOR  256  /* of "multipleOf", without its point */
-#define MOST_LISTED   1000 /* numbers, where it is more */
+#define MAX_FRACTION 16
+#define MAX_DIVISOR  256  /* of "multipleOf", without its point */
+#define MAX_LISTED   1000 /* numbers, where it is more */
 
-#define MOST_DIGITS 16 /* of a number without bounds, before the point */
+#define MAX_DIGITS  16 /* of a number without bounds, before the point */
 #define SURE_DIGITS 15 /* which a double keeps, so that who reads the number as one sees what was written */
-#define MOST_WHOLE  20 /* digits of a bound, before the point */
-#define LARGEST     "9223372036854775807" /* beside bounds of more than MOST_DIGITS */
+#define MAX_WHOLE   20 /* digits of a bound, before the point */
+#define LARGEST     "9223372036854775807" /* beside bounds of more than MAX_DIGITS */
 
 struct decimal {
-    char whole[MOST_WHOLE + 4];       /* digits without leading zeros; "0" */
-    char fraction[MOST_FRACTION + 1]; /* MOST_FRACTION digits */
+    char whole[MAX_WHOLE + 4];       /* digits without leading zeros; "0" */
+    char fraction[MAX_FRACTION + 1]; /* MAX_FRACTION digits */
     bool negative, exclusive;
 };
 
-/* What "multipleOf" asks for: a multiple of `divisor` in units of the last of `fraction` digits after the point. */
+/* What "multipleOf" asks for: a multiple of `divisor` in units of the last of `fraction` digits after the
+ * point. */
 struct multiple {
     unsigned divisor; /* 1: any */
     /* Rules for what may follow, plus 1, by remainder; 0: not made yet. */
-    uint32_t *whole;     /* [MOST_WHOLE + 1, divisor] by how many digits before the point are left */
+    uint32_t *whole;     /* [MAX_WHOLE + 1, divisor] by how many digits before the point are left */
     uint32_t *fractions; /* [fraction + 1, divisor] by how many digits after the point there are */
 };
 
@@ -59,7 +61,7 @@ static bool read_decimal(const json_t *value, struct decimal *decimal)
 {
     char text[64];
     *decimal = (struct decimal){.negative = json_number_value(value) < 0};
-    memset(decimal->fraction, '0', MOST_FRACTION);
+    memset(decimal->fraction, '0', MAX_FRACTION);
     if (json_is_integer(value)) {
         snprintf(text, sizeof text, "%lld", json_integer_value(value));
         snprintf(decimal->whole, sizeof decimal->whole, "%s", text + decimal->negative);
@@ -78,7 +80,7 @@ static bool read_decimal(const json_t *value, struct decimal *decimal)
         if (*at != '.') digits[n_digits++] = *at;
     while (n_digits > 0 && digits[n_digits - 1] == '0') n_digits--;
     if (n_digits == 0) point = 1;
-    if (point > MOST_WHOLE || (int)n_digits - point > MOST_FRACTION) return false;
+    if (point > MAX_WHOLE || (int)n_digits - point > MAX_FRACTION) return false;
     size_t n_whole = 0;
     for (int i = 0; i < point; i++) decimal->whole[n_whole++] = (size_t)i < n_digits ? digits[i] : '0';
     if (n_whole == 0) decimal->whole[n_whole++] = '0';
@@ -91,16 +93,16 @@ static void set_decimal(struct decimal *decimal, const char *whole, char fractio
 {
     *decimal = (struct decimal){.exclusive = exclusive};
     snprintf(decimal->whole, sizeof decimal->whole, "%s", whole);
-    memset(decimal->fraction, fraction, MOST_FRACTION);
+    memset(decimal->fraction, fraction, MAX_FRACTION);
 }
 
 /* Of numbers without signs. */
-static int compare(const struct decimal *a, const struct decimal *b)
+static int compare_decimals(const struct decimal *a, const struct decimal *b)
 {
     size_t n_a = strlen(a->whole), n_b = strlen(b->whole);
     if (n_a != n_b) return n_a < n_b ? -1 : 1;
     int order = strcmp(a->whole, b->whole);
-    return order ? order : memcmp(a->fraction, b->fraction, MOST_FRACTION);
+    return order ? order : memcmp(a->fraction, b->fraction, MAX_FRACTION);
 }
 
 /* ---- Digits ---- */
@@ -134,8 +136,8 @@ static uint32_t digits_then(const struct digits *digits, unsigned low, unsigned 
 }
 
 /* The same at a place where the first digits may be those of a bound. */
-static uint32_t choose(const struct digits *digits, unsigned low, unsigned high, struct written written,
-                       next_digit *next)
+static uint32_t choose_digit(const struct digits *digits, unsigned low, unsigned high, struct written written,
+                             next_digit *next)
 {
     struct exprs *exprs = digits->exprs;
     uint32_t list = expr_alt(exprs);
@@ -207,7 +209,7 @@ static uint32_t fraction_digits(const struct digits *digits, struct written writ
     if (at < digits->fraction) {
         unsigned low = at_low ? (unsigned)(digits->low->fraction[at] - '0') : 0;
         unsigned high = at_high ? (unsigned)(digits->high->fraction[at] - '0') : 9;
-        uint32_t more = choose(digits, low, high, written, fraction_from);
+        uint32_t more = choose_digit(digits, low, high, written, fraction_from);
         expr_add(exprs, list, at == 0 ? EXPR_SEQ_OF(exprs, expr_text(exprs, "."), more) : more);
     }
     return list;
@@ -234,15 +236,15 @@ static uint32_t whole_digits(const struct digits *digits, struct written written
     unsigned least = written.at == 0 && digits->n > 1 ? 1 : 0;
     unsigned low = written.at_low ? (unsigned)(digits->low->whole[written.at] - '0') : least;
     unsigned high = written.at_high ? (unsigned)(digits->high->whole[written.at] - '0') : 9;
-    return choose(digits, low, high, written, whole_from);
+    return choose_digit(digits, low, high, written, whole_from);
 }
 
 /* Numbers without a sign from low to high. */
-static uint32_t between(struct digits digits)
+static uint32_t digits_between(struct digits digits)
 {
     struct exprs *exprs = digits.exprs;
     uint32_t list = expr_alt(exprs);
-    if (compare(digits.low, digits.high) > 0) return list;
+    if (compare_decimals(digits.low, digits.high) > 0) return list;
     size_t n_low = strlen(digits.low->whole), n_high = strlen(digits.high->whole);
     unsigned fraction = digits.fraction;
     for (digits.n = n_low; digits.n <= n_high; digits.n++) {
@@ -256,7 +258,8 @@ static uint32_t between(struct digits digits)
     return list;
 }
 
-/* Numbers with a sign; a bound that is NULL is none. `n_whole`: how many digits before the point they have then. */
+/* Numbers with a sign; a bound that is NULL is none. `n_whole`: how many digits before the point they have
+ * then. */
 static uint32_t number_between(struct digits digits, unsigned n_whole)
 {
     struct exprs *exprs = digits.exprs;
@@ -264,18 +267,18 @@ static uint32_t number_between(struct digits digits, unsigned n_whole)
     struct decimal zero, most;
     uint32_t list = expr_alt(exprs);
     const char *nines = "9999999999999999";
-    set_decimal(&most, n_whole > MOST_DIGITS ? LARGEST : nines + MOST_DIGITS - n_whole, '9', false);
+    set_decimal(&most, n_whole > MAX_DIGITS ? LARGEST : nines + MAX_DIGITS - n_whole, '9', false);
     if (!high || !high->negative) {
         set_decimal(&zero, "0", '0', false);
         digits.low = low && !low->negative ? low : &zero;
         digits.high = high ? high : &most;
-        expr_add(exprs, list, between(digits));
+        expr_add(exprs, list, digits_between(digits));
     }
     if (!low || low->negative) {
         set_decimal(&zero, "0", '0', true);
         digits.low = high && high->negative ? high : &zero;
         digits.high = low ? low : &most;
-        expr_add(exprs, list, EXPR_SEQ_OF(exprs, expr_text(exprs, "-"), between(digits)));
+        expr_add(exprs, list, EXPR_SEQ_OF(exprs, expr_text(exprs, "-"), digits_between(digits)));
     }
     return list;
 }
@@ -285,18 +288,18 @@ static bool is_beyond(const struct decimal *bound)
 {
     struct decimal most;
     set_decimal(&most, LARGEST, '0', false);
-    return compare(bound, &most) > 0;
+    return compare_decimals(bound, &most) > 0;
 }
 
 /* The same as `compare` of numbers with signs. */
 static int compare_signed(const struct decimal *a, const struct decimal *b)
 {
     if (a->negative != b->negative) return a->negative ? -1 : 1;
-    return a->negative ? compare(b, a) : compare(a, b);
+    return a->negative ? compare_decimals(b, a) : compare_decimals(a, b);
 }
 
-/* The stricter of "minimum" and "exclusiveMinimum" (or of the maximums). False: there is none or, with *beyond, one that no
- * number without an exponent gets to. */
+/* The stricter of "minimum" and "exclusiveMinimum" (or of the maximums). False: there is none or, with
+ * *beyond, one that no number without an exponent gets to. */
 static bool read_bound(struct schema_reader *reader, const json_t *schema, const char *plain,
                        const char *exclusive, bool upper, struct decimal *bound, bool *beyond)
 {
@@ -336,9 +339,9 @@ static uint32_t listed_multiples(struct schema_reader *reader, double low, doubl
     struct exprs *exprs = reader->exprs;
     uint32_t list = expr_alt(exprs);
     double first = ceil(low / divisor), last = floor(high / divisor);
-    if (last - first > MOST_LISTED || fabs(low) > 1e15 || fabs(high) > 1e15)
+    if (last - first > MAX_LISTED || fabs(low) > 1e15 || fabs(high) > 1e15)
         return schema_refuse(reader, "\"multipleOf\" beside bounds is supported for up to %d numbers",
-                             MOST_LISTED);
+                             MAX_LISTED);
     for (double i = first; i <= last; i++) {
         char text[32];
         snprintf(text, sizeof text, "%.0f", i * divisor + 0.0);
@@ -352,7 +355,7 @@ static bool read_divisor(const json_t *value, uint64_t *divisor, unsigned *fract
 {
     struct decimal decimal;
     if (!read_decimal(value, &decimal) || strlen(decimal.whole) > 9) return false;
-    size_t n = MOST_FRACTION;
+    size_t n = MAX_FRACTION;
     while (n > 0 && decimal.fraction[n - 1] == '0') n--;
     if (n > 9) return false;
     *divisor = strtoull(decimal.whole, NULL, 10);
@@ -384,7 +387,7 @@ static uint32_t few_multiples(struct schema_reader *reader, const struct digits 
             reader,
             "\"multipleOf\" is supported up to %d, not counting the point; larger whole numbers with "
             "a minimum and a maximum",
-            MOST_DIVISOR);
+            MAX_DIVISOR);
     for (int i = 0; i < 2; i++) {
         char text[64];
         snprintf(text, sizeof text, "%s%s.%s", each[i]->negative ? "-" : "", each[i]->whole,
@@ -396,8 +399,8 @@ static uint32_t few_multiples(struct schema_reader *reader, const struct digits 
     return listed_multiples(reader, bounds[0], bounds[1], divisor);
 }
 
-static uint32_t multiples(struct schema_reader *reader, struct digits digits, const json_t *value,
-                          bool integer, unsigned n_whole)
+static uint32_t multiples_between(struct schema_reader *reader, struct digits digits, const json_t *value,
+                                  bool integer, unsigned n_whole)
 {
     uint64_t divisor;
     if (!json_is_number(value) || json_number_value(value) <= 0)
@@ -407,9 +410,9 @@ static uint32_t multiples(struct schema_reader *reader, struct digits digits, co
     if (integer) divisor = whole_divisor(divisor, digits.fraction);
     if (integer) digits.fraction = 0;
     if (digits.fraction > 0) n_whole = SURE_DIGITS - digits.fraction;
-    if (divisor > MOST_DIVISOR) return few_multiples(reader, &digits, (double)divisor);
+    if (divisor > MAX_DIVISOR) return few_multiples(reader, &digits, (double)divisor);
     struct multiple multiple = {.divisor = (unsigned)divisor};
-    multiple.whole = calloc((MOST_WHOLE + 1) * divisor, sizeof *multiple.whole);
+    multiple.whole = calloc((MAX_WHOLE + 1) * divisor, sizeof *multiple.whole);
     multiple.fractions = calloc((digits.fraction + 1) * divisor, sizeof *multiple.fractions);
     uint32_t found = 0;
     digits.multiple = &multiple;
@@ -428,7 +431,7 @@ static unsigned fraction_digits_of(const struct decimal *low, const struct decim
     const struct decimal *bounds[] = {low, high};
     size_t most = 1;
     for (int i = 0; i < 2; i++) {
-        size_t n = bounds[i] ? MOST_FRACTION : 0;
+        size_t n = bounds[i] ? MAX_FRACTION : 0;
         while (n > most && bounds[i]->fraction[n - 1] == '0') n--;
         if (n > most) most = n;
     }
@@ -452,10 +455,9 @@ uint32_t schema_number(struct schema_reader *reader, const json_t *schema, bool 
         .fraction = integer ? 0 : fraction_digits_of(has_low ? &low : NULL, has_high ? &high : NULL),
         .sure = !integer && !multiple,
         .multiple = &any};
-    bool large =
-        (has_low && strlen(low.whole) > MOST_DIGITS) || (has_high && strlen(high.whole) > MOST_DIGITS);
-    unsigned n_whole = large ? MOST_DIGITS + 1 : MOST_DIGITS;
-    if (multiple) return multiples(reader, digits, multiple, integer, n_whole);
+    bool large = (has_low && strlen(low.whole) > MAX_DIGITS) || (has_high && strlen(high.whole) > MAX_DIGITS);
+    unsigned n_whole = large ? MAX_DIGITS + 1 : MAX_DIGITS;
+    if (multiple) return multiples_between(reader, digits, multiple, integer, n_whole);
     if (!has_low && !has_high && !beyond) return schema_any_number(reader, integer);
     return number_between(digits, n_whole);
 }

@@ -1,23 +1,122 @@
 /* schema-object.c: objects.
  *
- * Properties come in the order in which the schema names them. Each place in that order is a rule: after it, the names
- * that may come next are a tree (name-tree.h). If the number of properties is limited, each place has a rule for each
- * number so far. */
+ * Properties come in the order in which the schema names them. Each place in that order is a rule: after it,
+ * the names that may come next are a tree of their own. If the number of properties is limited, each place
+ * has a rule for each number so far. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "grammar/name-tree.h"
-#include "grammar/pattern.h"
-#include "grammar/reserve.h"
+#include "common/assert.h"
+#include "grammar/schema.h"
 
 /* Named properties where all numbers of them have to be told apart. */
-#define MOST_COUNTED 64
-#define NONE         UINT32_MAX
+#define MAX_COUNTED 64
+#define NONE        UINT32_MAX
 /* Names that "propertyNames" lists, and patterns side by side. */
-#define MOST_NAMES    10000
-#define MOST_PATTERNS 64
+#define MAX_NAMES    10000
+#define MAX_PATTERNS 64
+
+/* ---- Trees of names ---- */
+
+/* The names that may come next in an object, as a tree by their first bytes, so that a text is followed in
+ * one place of the grammar however many names there are.
+ *
+ * Trees never change: adding a name makes a new tree, which shares all but the way to that name. So an object
+ * has a tree for each of its places at little cost. */
+
+#define NAME_TREE_EMPTY UINT32_MAX
+
+struct name_edge {
+    const char *text; /* [length] */
+    uint32_t length;
+    uint32_t node; /* NAME_TREE_EMPTY: the name ends here */
+    uint32_t rule; /* of the node, or of what comes after the name */
+};
+
+struct name_node {
+    uint32_t first, count; /* edges, whose texts begin with different bytes */
+    uint32_t rule;
+};
+
+struct name_trees {
+    struct schema_reader *reader;
+    struct name_node *nodes; /* [n_nodes] */
+    size_t n_nodes, node_capacity;
+    struct name_edge *edges; /* [n_edges] */
+    size_t n_edges, edge_capacity;
+};
+
+/* A node of edges [count], which may be those of another node; `replaced` (count: none) becomes `edge`, and
+ * with none it is one more. */
+static uint32_t name_tree_add_node(struct name_trees *trees, uint32_t first, uint32_t count,
+                                   uint32_t replaced, struct name_edge edge)
+{
+    struct exprs *exprs = trees->reader->exprs;
+    uint32_t total = count + (replaced == count);
+    if (!GRAMMAR_RESERVE(&exprs->status, trees->edges, trees->edge_capacity, trees->n_edges + total) ||
+        !GRAMMAR_RESERVE(&exprs->status, trees->nodes, trees->node_capacity, trees->n_nodes + 1) ||
+        !schema_spend(trees->reader, total))
+        return NAME_TREE_EMPTY;
+    struct name_node node = {(uint32_t)trees->n_edges, total, expr_rule_new(exprs, "names")};
+    uint32_t list = expr_alt(exprs);
+    for (uint32_t i = 0; i < total; i++) {
+        struct name_edge one = i == replaced ? edge : trees->edges[first + i];
+        trees->edges[trees->n_edges++] = one;
+        expr_add(exprs, list,
+                 EXPR_SEQ_OF(exprs, expr_literal(exprs, one.text, one.length), expr_rule(exprs, one.rule)));
+    }
+    expr_define(exprs, node.rule, list);
+    trees->nodes[trees->n_nodes] = node;
+    return (uint32_t)trees->n_nodes++;
+}
+
+/* The tree of the names of `tree` and one more: `text`, which lives as long as the trees, is no beginning of
+ * another name, nor the other way round; `rule` comes after it. */
+static uint32_t name_tree_add(struct name_trees *trees, uint32_t tree, const char *text, size_t length,
+                              uint32_t rule)
+{
+    struct name_edge leaf = {text, (uint32_t)length, NAME_TREE_EMPTY, rule};
+    if (trees->reader->exprs->status || tree == NAME_TREE_EMPTY)
+        return name_tree_add_node(trees, 0, 0, 0, leaf);
+    struct name_node node = trees->nodes[tree];
+    uint32_t at = 0, same = 0;
+    while (at < node.count && trees->edges[node.first + at].text[0] != text[0]) at++;
+    if (at == node.count) return name_tree_add_node(trees, node.first, node.count, at, leaf);
+    struct name_edge edge = trees->edges[node.first + at];
+    while (same < edge.length && same < length && edge.text[same] == text[same]) same++;
+    ENGINE_ASSERT(same < length && (same < edge.length || edge.node != NAME_TREE_EMPTY));
+    uint32_t below;
+    if (same == edge.length) {
+        below = name_tree_add(trees, edge.node, text + same, length - same, rule);
+    } else {
+        struct name_edge rest = {edge.text + same, edge.length - same, edge.node, edge.rule};
+        struct name_edge other = {text + same, (uint32_t)length - same, NAME_TREE_EMPTY, rule};
+        below = name_tree_add_node(trees, 0, 0, 0, rest);
+        if (below != NAME_TREE_EMPTY)
+            below = name_tree_add_node(trees, trees->nodes[below].first, 1, 1, other);
+    }
+    if (below == NAME_TREE_EMPTY) return below;
+    return name_tree_add_node(trees, node.first, node.count, at,
+                              (struct name_edge){edge.text, same, below, trees->nodes[below].rule});
+}
+
+/* What a tree stands for. */
+static uint32_t name_tree_expr(const struct name_trees *trees, uint32_t tree)
+{
+    struct exprs *exprs = trees->reader->exprs;
+    if (exprs->status) return 0;
+    return tree == NAME_TREE_EMPTY ? expr_never(exprs) : expr_rule(exprs, trees->nodes[tree].rule);
+}
+
+static void name_trees_free(struct name_trees *trees)
+{
+    free(trees->nodes);
+    free(trees->edges);
+}
+
+/* ---- Objects ---- */
 
 struct property {
     const char *name;
@@ -64,8 +163,8 @@ static uint32_t pair_rule(struct object *object, uint32_t name, const json_t *sc
 
 static bool add_property(struct object *object, const char *name, size_t length, const json_t *schema)
 {
-    if (!reserve(&object->reader->exprs->status, (void **)&object->properties, &object->capacity,
-                 object->count + 1, sizeof *object->properties))
+    if (!GRAMMAR_RESERVE(&object->reader->exprs->status, object->properties, object->capacity,
+                         object->count + 1))
         return false;
     object->properties[object->count++] =
         (struct property){.name = name, .length = length, .schema = schema, .pair = NONE};
@@ -104,8 +203,8 @@ static void read_required(struct object *object, const json_t *schema)
     json_decref(places);
 }
 
-/* Whether objects have properties that the schema doesn't name. As in llama.cpp, they have none if it names some and
- * doesn't speak of others. */
+/* Whether objects have properties that the schema doesn't name. As in llama.cpp, they have none if it names
+ * some and doesn't speak of others. */
 static bool has_others(const json_t *schema)
 {
     const json_t *more = json_object_get(schema, "additionalProperties");
@@ -114,7 +213,7 @@ static bool has_others(const json_t *schema)
            !json_is_false(json_object_get(schema, "unevaluatedProperties"));
 }
 
-static void forbid(struct property *property)
+static void forbid_property(struct property *property)
 {
     property->schema = json_false();
 }
@@ -129,7 +228,7 @@ static void read_name_list(struct object *object, const json_t *schema, const js
         json_object_setn(names, json_string_value(name), json_string_length(name), name);
     for (i = 0; i < object->count; i++) {
         struct property *property = &object->properties[i];
-        if (!json_object_getn(names, property->name, property->length)) forbid(property);
+        if (!json_object_getn(names, property->name, property->length)) forbid_property(property);
         json_object_deln(names, property->name, property->length);
     }
     json_array_foreach(list, i, name)
@@ -143,14 +242,15 @@ static void read_name_list(struct object *object, const json_t *schema, const js
     object->closed = true;
 }
 
-/* "propertyNames": forbids named properties that don't fit it. Returns the schema of other names; NULL: any. */
+/* "propertyNames": forbids named properties that don't fit it. Returns the schema of other names; NULL:
+ * any. */
 static const json_t *read_names(struct object *object, const json_t *schema)
 {
     struct schema_reader *reader = object->reader;
     const json_t *names = json_object_get(schema, "propertyNames");
     if (!names || json_is_true(names)) return NULL;
     if (json_is_false(names)) {
-        for (size_t i = 0; i < object->count; i++) forbid(&object->properties[i]);
+        for (size_t i = 0; i < object->count; i++) forbid_property(&object->properties[i]);
         object->closed = true;
         return NULL;
     }
@@ -159,7 +259,7 @@ static const json_t *read_names(struct object *object, const json_t *schema)
         return NULL;
     }
     names = schema_merge(reader, names, schema_keep(reader, json_pack("{s:s}", "type", "string")));
-    const json_t *list = names ? schema_finite(reader, names, MOST_NAMES) : NULL;
+    const json_t *list = names ? schema_finite(reader, names, MAX_NAMES) : NULL;
     if (list) {
         read_name_list(object, schema, list);
         return NULL;
@@ -175,7 +275,7 @@ static const json_t *read_names(struct object *object, const json_t *schema)
     for (size_t i = 0; i < object->count && !reader->exprs->status; i++) {
         struct property *property = &object->properties[i];
         json_t *name = json_stringn(property->name, property->length);
-        if (!schema_string_fits(reader, names, name, false)) forbid(property);
+        if (!schema_string_fits(reader, names, name, false)) forbid_property(property);
         json_decref(name);
     }
     return NULL;
@@ -217,7 +317,8 @@ struct pattern_name {
     bool whole; /* the pattern says nothing more */
 };
 
-/* The text of a pattern such as "^x-" up to its first special character; without ^, or with alternatives, none. */
+/* The text of a pattern such as "^x-" up to its first special character; without ^, or with alternatives,
+ * none. */
 static void read_beginning(struct pattern_name *name)
 {
     const char *at = name->pattern;
@@ -252,7 +353,7 @@ static bool are_apart(const struct object *object, const struct pattern_name *na
     return true;
 }
 
-/* Fills `names` [MOST_PATTERNS]; returns their number. */
+/* Fills `names` [MAX_PATTERNS]; returns their number. */
 static size_t read_patterns(struct object *object, const json_t *schema, struct pattern_name *names)
 {
     json_t *patterns = json_object_get(schema, "patternProperties"), *value;
@@ -261,9 +362,9 @@ static size_t read_patterns(struct object *object, const json_t *schema, struct 
     bool whole = true;
     if (patterns && !json_is_object(patterns))
         schema_wrong(object->reader, "\"patternProperties\" should be an object of schemas");
-    if (json_object_size(patterns) > MOST_PATTERNS)
+    if (json_object_size(patterns) > MAX_PATTERNS)
         schema_refuse(object->reader, "\"patternProperties\" is supported for up to %d patterns",
-                      MOST_PATTERNS);
+                      MAX_PATTERNS);
     if (object->reader->exprs->status) return 0;
     json_object_foreach(patterns, pattern, value)
     {
@@ -307,7 +408,7 @@ static void read_others(struct object *object, const json_t *schema, const json_
     struct schema_reader *reader = object->reader;
     struct exprs *exprs = reader->exprs;
     const json_t *more = json_object_get(schema, "additionalProperties");
-    struct pattern_name patterns[MOST_PATTERNS];
+    struct pattern_name patterns[MAX_PATTERNS];
     size_t n_patterns = read_patterns(object, schema, patterns);
     uint32_t list = expr_alt(exprs);
     if (exprs->status || object->closed || (n_patterns == 0 && !has_others(schema))) return;
@@ -333,19 +434,19 @@ static void read_others(struct object *object, const json_t *schema, const json_
 
 /* ---- The object ---- */
 
-static uint32_t comma(struct object *object)
+static uint32_t object_comma(struct object *object)
 {
     return EXPR_SEQ_OF(object->reader->exprs, expr_text(object->reader->exprs, ","),
                        schema_space(object->reader));
 }
 
-static uint32_t pair(struct object *object, uint32_t rule, uint32_t so_far)
+static uint32_t object_pair(struct object *object, uint32_t rule, uint32_t so_far)
 {
     uint32_t found = expr_rule(object->reader->exprs, rule);
-    return so_far > 0 ? EXPR_SEQ_OF(object->reader->exprs, comma(object), found) : found;
+    return so_far > 0 ? EXPR_SEQ_OF(object->reader->exprs, object_comma(object), found) : found;
 }
 
-static uint32_t tail(struct object *object, uint32_t so_far)
+static uint32_t object_tail(struct object *object, uint32_t so_far)
 {
     struct exprs *exprs = object->reader->exprs;
     uint32_t least = object->least > so_far ? object->least - so_far : 0;
@@ -353,10 +454,10 @@ static uint32_t tail(struct object *object, uint32_t so_far)
     if (object->other == NONE) most = 0;
     if (least > most) return expr_never(exprs);
     if (most == 0) return expr_text(exprs, "");
-    if (so_far > 0) return expr_repeat(exprs, pair(object, object->other, 1), least, most);
-    uint32_t more = expr_repeat(exprs, pair(object, object->other, 1), least > 0 ? least - 1 : 0,
+    if (so_far > 0) return expr_repeat(exprs, object_pair(object, object->other, 1), least, most);
+    uint32_t more = expr_repeat(exprs, object_pair(object, object->other, 1), least > 0 ? least - 1 : 0,
                                 most == EXPR_NO_LIMIT ? most : most - 1);
-    uint32_t all = EXPR_SEQ_OF(exprs, pair(object, object->other, 0), more);
+    uint32_t all = EXPR_SEQ_OF(exprs, object_pair(object, object->other, 0), more);
     return least > 0 ? all : expr_repeat(exprs, all, 0, 1);
 }
 
@@ -365,15 +466,15 @@ static uint32_t *rule_at(const struct object *object, size_t at, uint32_t so_far
     return &object->rules[at * (object->cap + 1) + (so_far < object->cap ? so_far : object->cap)];
 }
 
-static uint32_t from(struct object *object, size_t at, uint32_t so_far)
+static uint32_t object_from(struct object *object, size_t at, uint32_t so_far)
 {
     struct exprs *exprs = object->reader->exprs;
-    if (at == object->count) return tail(object, so_far);
+    if (at == object->count) return object_tail(object, so_far);
     const struct property *property = &object->properties[at];
     uint32_t list = expr_alt(exprs);
     if (so_far < object->most)
         expr_add(exprs, list,
-                 EXPR_SEQ_OF(exprs, pair(object, property->pair, so_far),
+                 EXPR_SEQ_OF(exprs, object_pair(object, property->pair, so_far),
                              expr_rule(exprs, *rule_at(object, at + 1, so_far + 1))));
     if (!property->required) expr_add(exprs, list, expr_rule(exprs, *rule_at(object, at + 1, so_far)));
     return list;
@@ -394,7 +495,7 @@ static uint32_t counted_members(struct object *object)
     for (size_t i = 0; i < n_rules && !exprs->status; i++) object->rules[i] = expr_rule_new(exprs, "object");
     for (size_t at = 0; at <= object->count && !exprs->status; at++)
         for (uint32_t so_far = 0; so_far <= object->cap && schema_spend(reader, 1); so_far++)
-            expr_define(exprs, *rule_at(object, at, so_far), from(object, at, so_far));
+            expr_define(exprs, *rule_at(object, at, so_far), object_from(object, at, so_far));
     return expr_rule(exprs, object->rules[0]);
 }
 
@@ -417,23 +518,23 @@ static bool define_value(struct object *object, struct property *property)
     return !exprs->status;
 }
 
-/* What comes where the names of `tree` may come next and, unless one of them must, the properties that the schema
- * doesn't name, or nothing. */
-static uint32_t members_from(struct object *object, const struct name_trees *trees, uint32_t tree, bool must,
-                             uint32_t so_far)
+/* What comes where the names of `tree` may come next and, unless one of them must, the properties that the
+ * schema doesn't name, or nothing. */
+static uint32_t object_members_from(struct object *object, const struct name_trees *trees, uint32_t tree,
+                                    bool must, uint32_t so_far)
 {
     struct exprs *exprs = object->reader->exprs;
     uint32_t list = expr_alt(exprs);
     if (tree != NAME_TREE_EMPTY)
         expr_add(exprs, list,
-                 so_far > 0 ? EXPR_SEQ_OF(exprs, comma(object), name_tree_expr(trees, tree))
+                 so_far > 0 ? EXPR_SEQ_OF(exprs, object_comma(object), name_tree_expr(trees, tree))
                             : name_tree_expr(trees, tree));
-    if (!must) expr_add(exprs, list, tail(object, so_far));
+    if (!must) expr_add(exprs, list, object_tail(object, so_far));
     return list;
 }
 
 /* Any number of properties. The trees grow from the last one to the first. */
-static uint32_t members(struct object *object)
+static uint32_t object_members(struct object *object)
 {
     struct name_trees trees = {.reader = object->reader};
     uint32_t tree = NAME_TREE_EMPTY, found = 0;
@@ -442,12 +543,13 @@ static uint32_t members(struct object *object)
     while (i < object->count && define_value(object, &object->properties[i])) i++;
     while (i-- > 0 && !object->reader->exprs->status) {
         const struct property *property = &object->properties[i];
-        expr_define(object->reader->exprs, property->next, members_from(object, &trees, tree, must, 1));
+        expr_define(object->reader->exprs, property->next,
+                    object_members_from(object, &trees, tree, must, 1));
         if (property->required) tree = NAME_TREE_EMPTY; /* none may come before it */
         must |= property->required;
         tree = name_tree_add(&trees, tree, property->text, strlen(property->text), property->pair);
     }
-    if (!object->reader->exprs->status) found = members_from(object, &trees, tree, must, 0);
+    if (!object->reader->exprs->status) found = object_members_from(object, &trees, tree, must, 0);
     name_trees_free(&trees);
     return found;
 }
@@ -469,15 +571,16 @@ uint32_t schema_object(struct schema_reader *reader, const json_t *schema)
     if (object.count > 0 && (object.least > 0 || object.most != EXPR_NO_LIMIT)) {
         object.cap = (uint32_t)object.count;
         counted = true;
-        if (object.count > MOST_COUNTED)
+        if (object.count > MAX_COUNTED)
             schema_refuse(
                 reader, "\"minProperties\" and \"maxProperties\" are supported for up to %d named properties",
-                MOST_COUNTED);
+                MAX_COUNTED);
     }
     struct exprs *exprs = reader->exprs;
     if (!exprs->status)
-        found = EXPR_SEQ_OF(exprs, expr_text(exprs, "{"), schema_space(reader),
-                            counted ? counted_members(&object) : members(&object), expr_text(exprs, "}"));
+        found =
+            EXPR_SEQ_OF(exprs, expr_text(exprs, "{"), schema_space(reader),
+                        counted ? counted_members(&object) : object_members(&object), expr_text(exprs, "}"));
     for (size_t i = 0; i < object.count; i++) free(object.properties[i].text);
     free(object.properties);
     free(object.rules);

@@ -1,11 +1,11 @@
-/* schema-shared.c: what many schemas need: white space, and values without restrictions. Each is a rule, made when
- * it is first asked for. */
+/* schema-shared.c: what many schemas need: white space, and values without restrictions. Each is a rule, made
+ * when it is first asked for. */
 #include <string.h>
 
 #include "grammar/schema.h"
 
 /* The rule of a shared text; *is_new: it is still to be defined. */
-static uint32_t shared(struct schema_reader *reader, uint32_t *rule, const char *name, bool *is_new)
+static uint32_t shared_rule(struct schema_reader *reader, uint32_t *rule, const char *name, bool *is_new)
 {
     *is_new = *rule == 0;
     if (*is_new) *rule = expr_rule_new(reader->exprs, name) + 1;
@@ -17,7 +17,7 @@ uint32_t schema_space(struct schema_reader *reader)
 {
     struct exprs *exprs = reader->exprs;
     bool is_new;
-    uint32_t rule = shared(reader, &reader->space, "space", &is_new);
+    uint32_t rule = shared_rule(reader, &reader->space, "space", &is_new);
     if (is_new) {
         static const struct char_range blanks[] = {{' ', ' '}, {'\t', '\t'}};
         uint32_t list = expr_alt(exprs);
@@ -76,7 +76,7 @@ uint32_t schema_character(struct schema_reader *reader, bool one_spelling)
     struct exprs *exprs = reader->exprs;
     bool is_new;
     uint32_t rule =
-        shared(reader, one_spelling ? &reader->key_character : &reader->character, "character", &is_new);
+        shared_rule(reader, one_spelling ? &reader->key_character : &reader->character, "character", &is_new);
     if (is_new) {
         uint32_t list = expr_alt(exprs), escape = expr_alt(exprs);
         expr_add(exprs, list, expr_class(exprs, special, 4, true));
@@ -93,7 +93,7 @@ uint32_t schema_any_string(struct schema_reader *reader)
 {
     struct exprs *exprs = reader->exprs;
     bool is_new;
-    uint32_t rule = shared(reader, &reader->string, "string", &is_new);
+    uint32_t rule = shared_rule(reader, &reader->string, "string", &is_new);
     if (is_new)
         expr_define(exprs, rule,
                     EXPR_SEQ_OF(exprs, expr_text(exprs, "\""),
@@ -103,7 +103,7 @@ uint32_t schema_any_string(struct schema_reader *reader)
 }
 
 /* 0, or up to 16 digits. */
-static uint32_t whole(struct exprs *exprs)
+static uint32_t whole_number(struct exprs *exprs)
 {
     uint32_t list = expr_alt(exprs);
     expr_add(exprs, list, expr_text(exprs, "0"));
@@ -118,8 +118,8 @@ uint32_t schema_any_number(struct schema_reader *reader, bool integer)
 {
     struct exprs *exprs = reader->exprs;
     bool is_new;
-    uint32_t rule = shared(reader, integer ? &reader->integer : &reader->number, "number", &is_new);
-    if (is_new && integer) expr_define(exprs, rule, whole(exprs));
+    uint32_t rule = shared_rule(reader, integer ? &reader->integer : &reader->number, "number", &is_new);
+    if (is_new && integer) expr_define(exprs, rule, whole_number(exprs));
     if (is_new && !integer) {
         uint32_t digits = expr_repeat(exprs, expr_char(exprs, '0', '9'), 1, 16);
         uint32_t fraction = EXPR_SEQ_OF(exprs, expr_text(exprs, "."), digits);
@@ -127,7 +127,7 @@ uint32_t schema_any_number(struct schema_reader *reader, bool integer)
             EXPR_SEQ_OF(exprs, one_of(exprs, "eE"), expr_repeat(exprs, one_of(exprs, "+-"), 0, 1),
                         expr_repeat(exprs, expr_char(exprs, '0', '9'), 1, 2));
         expr_define(exprs, rule,
-                    EXPR_SEQ_OF(exprs, whole(exprs), expr_repeat(exprs, fraction, 0, 1),
+                    EXPR_SEQ_OF(exprs, whole_number(exprs), expr_repeat(exprs, fraction, 0, 1),
                                 expr_repeat(exprs, exponent, 0, 1)));
     }
     return expr_rule(exprs, rule);
@@ -156,7 +156,7 @@ static uint32_t any_pair(struct schema_reader *reader)
 uint32_t schema_any_members(struct schema_reader *reader)
 {
     bool is_new;
-    uint32_t rule = shared(reader, &reader->object, "object", &is_new);
+    uint32_t rule = shared_rule(reader, &reader->object, "object", &is_new);
     if (is_new)
         expr_define(reader->exprs, rule, any_list(reader, "{", any_pair(reader), any_pair(reader), "}"));
     return expr_rule(reader->exprs, rule);
@@ -165,7 +165,7 @@ uint32_t schema_any_members(struct schema_reader *reader)
 static uint32_t any_array(struct schema_reader *reader)
 {
     bool is_new;
-    uint32_t rule = shared(reader, &reader->array, "array", &is_new);
+    uint32_t rule = shared_rule(reader, &reader->array, "array", &is_new);
     if (is_new)
         expr_define(reader->exprs, rule,
                     any_list(reader, "[", schema_any_value(reader), schema_any_value(reader), "]"));
@@ -176,7 +176,7 @@ uint32_t schema_any_value(struct schema_reader *reader)
 {
     struct exprs *exprs = reader->exprs;
     bool is_new;
-    uint32_t rule = shared(reader, &reader->value, "value", &is_new);
+    uint32_t rule = shared_rule(reader, &reader->value, "value", &is_new);
     if (is_new) {
         uint32_t list = expr_alt(exprs);
         expr_add(exprs, list, schema_any_members(reader));

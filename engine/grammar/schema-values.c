@@ -6,11 +6,10 @@
 
 #include "base/error.h"
 #include "common/json-read.h"
-#include "grammar/machine.h"
 #include "grammar/schema.h"
 
-#define MOST_LISTED  1000 /* integers between bounds */
-#define MOST_INTEGER 1e15 /* up to here, numbers without a fraction are compared as integers */
+#define MAX_LISTED  1000 /* integers between bounds */
+#define MAX_INTEGER 1e15 /* up to here, numbers without a fraction are compared as integers */
 
 /* ---- Values as text ---- */
 
@@ -50,25 +49,25 @@ uint32_t schema_literal(struct schema_reader *reader, const json_t *value)
 }
 
 /* A copy in which numbers without a fraction are integers. */
-static json_t *canonical(const json_t *value)
+static json_t *canonical_value(const json_t *value)
 {
     const json_t *inner;
     const char *name;
     size_t i;
     double number = json_number_value(value);
-    if (json_is_real(value) && number == floor(number) && fabs(number) < MOST_INTEGER)
+    if (json_is_real(value) && number == floor(number) && fabs(number) < MAX_INTEGER)
         return json_integer((json_int_t)number);
     if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)(uintptr_t)value);
     json_t *copy = json_is_array(value) ? json_array() : json_object();
-    json_array_foreach(value, i, inner) json_array_append_new(copy, canonical(inner));
+    json_array_foreach(value, i, inner) json_array_append_new(copy, canonical_value(inner));
     json_object_foreach((json_t *)(uintptr_t)value, name, inner)
-        json_object_set_new(copy, name, canonical(inner));
+        json_object_set_new(copy, name, canonical_value(inner));
     return copy;
 }
 
 char *schema_key(struct schema_reader *reader, const json_t *value)
 {
-    json_t *copy = canonical(value);
+    json_t *copy = canonical_value(value);
     char *key = copy ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
     json_decref(copy);
     if (!key && !reader->exprs->status) reader->exprs->status = error_memory("JSON schema");
@@ -226,8 +225,8 @@ static bool number_fits(struct schema_reader *reader, const char *name, double b
     return is_multiple(number, bound);
 }
 
-/* Whether a listed value fits the other keywords. Without `formats`, those are annotations, as JSON schema has them by
- * default, so that no value is lost for what a format is taken to mean. */
+/* Whether a listed value fits the other keywords. Without `formats`, those are annotations, as JSON schema
+ * has them by default, so that no value is lost for what a format is taken to mean. */
 static bool value_fits(struct schema_reader *reader, const json_t *schema, const json_t *value, bool formats)
 {
     unsigned type = type_of(value);
@@ -293,7 +292,7 @@ static bool add_simple(struct schema_reader *reader, const json_t *schema, size_
             json_object_get(schema, "exclusiveMaximum") || json_object_get(schema, "multipleOf"))
             return false;
         double first = (double)json_integer_value(low), last = (double)json_integer_value(high);
-        if (last - first >= (double)most || fabs(first) > MOST_INTEGER) return false;
+        if (last - first >= (double)most || fabs(first) > MAX_INTEGER) return false;
         for (double i = first; i <= last; i++) json_array_append_new(values, json_integer((json_int_t)i));
     }
     if (types & TYPE_BOOLEAN) json_array_append_new(values, json_true());
@@ -365,7 +364,7 @@ static const json_t *refuse_not(struct schema_reader *reader)
         reader,
         "\"not\" is supported for strings, null and up to %d numbers of an \"enum\" or \"const\"; for "
         "other values beside an \"enum\", a \"const\" or a list of types without theirs",
-        SCHEMA_MOST_NUMBERS);
+        SCHEMA_MAX_NUMBERS);
     return NULL;
 }
 
@@ -390,7 +389,8 @@ static const json_t *of_other_types(struct schema_reader *reader, const json_t *
 }
 
 /* Values of a list that aren't those to be excluded. */
-static const json_t *subtract(struct schema_reader *reader, const json_t *values, const json_t *excluded)
+static const json_t *subtract_values(struct schema_reader *reader, const json_t *values,
+                                     const json_t *excluded)
 {
     json_t *set = set_of(reader, excluded), *left = json_array(), *value;
     size_t i;
@@ -422,7 +422,7 @@ static const json_t *exclude_values(struct schema_reader *reader, const json_t *
             return refuse_not(reader);
         }
     }
-    if (n_numbers > SCHEMA_MOST_NUMBERS && (types & (TYPE_INTEGER | TYPE_FRACTION))) {
+    if (n_numbers > SCHEMA_MAX_NUMBERS && (types & (TYPE_INTEGER | TYPE_FRACTION))) {
         json_decref(strings);
         return refuse_not(reader);
     }
@@ -456,7 +456,7 @@ const json_t *schema_exclude(struct schema_reader *reader, const json_t *schema)
     const json_t *values = schema_listed(reader, excluded);
     const json_t *all = !values           ? NULL
                         : is_listed(rest) ? schema_listed(reader, rest)
-                                          : schema_finite(reader, rest, MOST_LISTED);
+                                          : schema_finite(reader, rest, MAX_LISTED);
     if (reader->exprs->status) return NULL;
-    return all ? subtract(reader, all, values) : exclude_values(reader, rest, values);
+    return all ? subtract_values(reader, all, values) : exclude_values(reader, rest, values);
 }

@@ -1,6 +1,5 @@
-/* schema.c: see schema.h. */
-#include "grammar/schema.h"
-
+/* schema.c: what to do with each schema of a document (schema.h): messages, tasks, references, types and
+ * alternatives. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,9 +8,11 @@
 
 #include "base/error.h"
 #include "common/json-read.h"
-#include "grammar/reserve.h"
+#include "grammar/schema.h"
 
-#define MOST_WORK 2000000
+#define MAX_WORK  2000000 /* keywords looked at */
+#define MAX_PART  1024    /* bytes of a part of a pointer */
+#define MAX_CHAIN 10000   /* references that lead to references */
 
 /* ---- Messages ---- */
 
@@ -38,7 +39,7 @@ static void write_path(const struct schema_reader *reader, char *path, size_t si
     }
 }
 
-static uint32_t fail(struct schema_reader *reader, int status, const char *format, va_list arguments)
+static uint32_t schema_fail(struct schema_reader *reader, int status, const char *format, va_list arguments)
 {
     char path[512], text[256];
     if (reader->exprs->status) return 0;
@@ -52,7 +53,7 @@ uint32_t schema_wrong(struct schema_reader *reader, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fail(reader, ENGINE_ERROR_DATA, format, arguments);
+    schema_fail(reader, ENGINE_ERROR_DATA, format, arguments);
     va_end(arguments);
     return 0;
 }
@@ -61,7 +62,7 @@ uint32_t schema_refuse(struct schema_reader *reader, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fail(reader, ENGINE_ERROR_UNSUPPORTED, format, arguments);
+    schema_fail(reader, ENGINE_ERROR_UNSUPPORTED, format, arguments);
     va_end(arguments);
     return 0;
 }
@@ -69,7 +70,7 @@ uint32_t schema_refuse(struct schema_reader *reader, const char *format, ...)
 bool schema_spend(struct schema_reader *reader, size_t amount)
 {
     reader->work += amount;
-    if (reader->work > MOST_WORK)
+    if (reader->work > MAX_WORK)
         schema_refuse(reader, "the schema is too large once its parts are put together");
     return exprs_spend(reader->exprs, amount);
 }
@@ -93,8 +94,7 @@ static size_t slot_of(const struct schema_reader *reader, const json_t *schema)
 
 static bool grow_tasks(struct schema_reader *reader)
 {
-    if (!reserve(&reader->exprs->status, (void **)&reader->tasks, &reader->task_capacity, reader->n_tasks + 1,
-                 sizeof *reader->tasks))
+    if (!GRAMMAR_RESERVE(&reader->exprs->status, reader->tasks, reader->task_capacity, reader->n_tasks + 1))
         return false;
     if (reader->n_tasks * 2 < reader->n_table) return true;
     uint32_t *table = calloc(reader->n_table ? reader->n_table * 2 : 256, sizeof *table);
@@ -126,6 +126,151 @@ uint32_t schema_value(struct schema_reader *reader, const json_t *schema, struct
         reader->table[slot] = (uint32_t)++reader->n_tasks;
     }
     return expr_rule(reader->exprs, reader->tasks[reader->table[slot] - 1].rule);
+}
+
+/* ---- References ---- */
+
+/* "$ref", within the document: pointers (RFC 6901), anchors, and definitions that stand in an inner schema
+ * though the pointer begins at the top, as some programs write them. */
+
+static unsigned hex_value(char c)
+{
+    return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+           : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+           : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
+                                  : 16;
+}
+
+/* Reads a part of a pointer into `part` [MAX_PART], with %20 and then ~0 and ~1 for what they stand for;
+ * returns its end. What is too long for any name is cut, and then found nowhere. */
+static const char *read_pointer_part(const char *at, char *part, size_t *length)
+{
+    size_t n = 0, kept = 0;
+    for (; *at && *at != '/'; at++) {
+        char c = *at;
+        if (c == '%' && hex_value(at[1]) < 16 && hex_value(at[2]) < 16) {
+            c = (char)(hex_value(at[1]) << 4 | hex_value(at[2]));
+            at += 2;
+        }
+        if (n < MAX_PART) part[n++] = c;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool escape = part[i] == '~' && i + 1 < n && (part[i + 1] == '0' || part[i + 1] == '1');
+        part[kept++] = !escape ? part[i] : part[++i] == '0' ? '~' : '/';
+    }
+    *length = kept;
+    return at;
+}
+
+static const json_t *item_named(const json_t *array, const char *name, size_t length)
+{
+    size_t index = 0;
+    if (length == 0 || length > 9 || (length > 1 && *name == '0')) return NULL;
+    for (size_t i = 0; i < length; i++) {
+        if (name[i] < '0' || name[i] > '9') return NULL;
+        index = index * 10 + (size_t)(name[i] - '0');
+    }
+    return json_array_get(array, index);
+}
+
+/* What a pointer leads to from `target`; NULL: nothing. */
+static const json_t *follow_pointer(const json_t *target, const char *pointer)
+{
+    char part[MAX_PART];
+    size_t length;
+    while (*pointer == '/' && target) {
+        pointer = read_pointer_part(pointer + 1, part, &length);
+        if (json_is_array(target))
+            target = item_named(target, part, length);
+        else
+            target = json_object_getn(target, part, length);
+    }
+    return *pointer ? NULL : target;
+}
+
+/* Notes the anchors and definitions within `value`; those that come first stay. */
+static void find_anchors(struct schema_reader *reader, const json_t *value)
+{
+    const json_t *inner, *defs = json_object_get(value, "$defs"), *anchor = json_object_get(value, "$anchor");
+    const char *name;
+    char key[MAX_PART];
+    size_t i;
+    if (schema_text_of_name(anchor)) {
+        snprintf(key, sizeof key, "#%.1000s", schema_text_of_name(anchor));
+        if (!json_object_get(reader->anchors, key))
+            json_object_set(reader->anchors, key, (json_t *)(uintptr_t)value);
+    }
+    json_object_foreach((json_t *)(uintptr_t)defs, name, inner)
+    {
+        snprintf(key, sizeof key, "#/$defs/%.1000s", name);
+        if (!json_object_get(reader->anchors, key))
+            json_object_set(reader->anchors, key, (json_t *)(uintptr_t)inner);
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, name, inner) find_anchors(reader, inner);
+    json_array_foreach(value, i, inner) find_anchors(reader, inner);
+}
+
+/* An anchor, or a definition that isn't at the top and what is within it. */
+static const json_t *find_anchored(struct schema_reader *reader, const char *text)
+{
+    char key[MAX_PART], part[MAX_PART];
+    const char *rest = "";
+    size_t length;
+    if (!reader->anchors) {
+        reader->anchors = json_object();
+        find_anchors(reader, reader->document);
+    }
+    if (!strncmp(text, "#/$defs/", 8)) {
+        rest = read_pointer_part(text + 8, part, &length);
+        snprintf(key, sizeof key, "#/$defs/%.*s", (int)(length < 1000 ? length : 1000), part);
+    } else {
+        snprintf(key, sizeof key, "%.1000s", text);
+    }
+    return follow_pointer(json_object_get(reader->anchors, key), rest);
+}
+
+const json_t *schema_resolve(struct schema_reader *reader, const json_t *reference)
+{
+    const char *text = schema_text_of_name(reference),
+               *id = schema_text_of_name(json_object_get(reader->document, "$id"));
+    if (!text) {
+        schema_wrong(reader, "\"$ref\" should be a text such as \"#/$defs/name\"");
+        return NULL;
+    }
+    if (!schema_spend(reader, 1 + strlen(text) / 16)) return NULL;
+    size_t id_length = id ? strcspn(id, "#") : 0;
+    if (id_length > 0 && !strncmp(text, id, id_length) && (text[id_length] == '#' || !text[id_length]))
+        text = text[id_length] ? text + id_length : "#";
+    if (*text != '#') {
+        schema_refuse(
+            reader,
+            "\"$ref\": \"%.60s\" is not supported: only \"#/…\" and \"#anchor\", within the schema; put "
+            "what it means into \"$defs\"",
+            text);
+        return NULL;
+    }
+    const json_t *target = follow_pointer(reader->document, text + 1);
+    if (!target) target = find_anchored(reader, text);
+    if (!target)
+        schema_wrong(reader, "\"$ref\": there is no \"%.80s\" in the schema", text);
+    else if (!json_is_object(target) && !json_is_boolean(target)) {
+        schema_wrong(reader, "\"$ref\": \"%.80s\" is not a schema: it should be an object, true or false",
+                     text);
+        target = NULL;
+    }
+    return target;
+}
+
+const json_t *schema_behind(struct schema_reader *reader, const json_t *schema)
+{
+    for (int i = 0; i < MAX_CHAIN; i++) {
+        const json_t *reference = json_object_get(schema, "$ref");
+        if (!reference || json_object_size(schema) > 1) return schema;
+        schema = schema_resolve(reader, reference);
+        if (!schema) return NULL;
+    }
+    schema_refuse(reader, "\"$ref\" leads through more than %d others", MAX_CHAIN);
+    return NULL;
 }
 
 /* ---- Keywords ---- */
@@ -248,8 +393,8 @@ bool schema_says_something(const json_t *schema)
     return false;
 }
 
-/* Values of alternatives that only list values, for one list of all. With `once`, those that several alternatives
- * list are left out. */
+/* Values of alternatives that only list values, for one list of all. With `once`, those that several
+ * alternatives list are left out. */
 struct collected {
     json_t *values; /* an array */
     json_t *counts; /* an object: in how many alternatives each is, by schema_key */
@@ -257,7 +402,7 @@ struct collected {
 };
 
 /* The values of one alternative; false: an error. */
-static bool collect(struct schema_reader *reader, struct collected *into, const json_t *listed)
+static bool collect_values(struct schema_reader *reader, struct collected *into, const json_t *listed)
 {
     json_t *own = json_object(), *value;
     size_t i;
@@ -313,7 +458,7 @@ static uint32_t read_alternatives(struct schema_reader *reader, const json_t *sc
             !json_object_get(behind, "allOf") && !json_object_get(behind, "$ref") &&
             !json_object_get(behind, "anyOf") && !json_object_get(behind, "oneOf") &&
             !json_object_get(behind, "not") && !json_object_get(behind, "unevaluatedItems"))
-            collect(reader, &collected, schema_listed(reader, behind));
+            collect_values(reader, &collected, schema_listed(reader, behind));
         else
             expr_add(reader->exprs, list, schema_value(reader, both, SCHEMA_LABEL(key, NULL, i + 1)));
     }

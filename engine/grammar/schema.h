@@ -1,16 +1,17 @@
-/* schema.h: a JSON schema as a grammar of the JSON texts that it describes. docs/grammars.md says what of JSON
- * schema is known.
+/* schema.h: a JSON schema as a grammar of the JSON texts that it describes. docs/grammars.md says what of
+ * JSON schema is known.
  *
- *   schema.c           what to do with each schema; types and alternatives
- *   schema-reference.c "$ref"
- *   schema-values.c    values that are listed: "enum", "const", and what is not to be ("not")
- *   schema-shared.c    what many schemas need, such as any string
- *   schema-merge.c     several schemas that hold at once, as one
- *   schema-object.c    objects;  schema-names.c: names that are not to be;  schema-array.c: arrays
- *   schema-string.c    strings;  pattern.c: regular expressions;  pattern-length.c: those of some length
- *   schema-format.c    formats of strings
- *   schema-number.c    numbers
- *   schema-conditions.c  "if" and the like
+ *   schema.c                 what to do with each schema; types and alternatives; "$ref"
+ *   schema-values.c          values that are listed: "enum", "const", and what is not to be ("not")
+ *   schema-shared.c          what many schemas need, such as any string
+ *   schema-merge.c           several schemas that hold at once, as one
+ *   schema-object.c          objects
+ *   schema-array.c           arrays
+ *   schema-string.c          strings: formats, lengths, texts that are not to be
+ *   schema-pattern.c         regular expressions
+ *   schema-pattern-length.c  those of some length
+ *   schema-number.c          numbers
+ *   schema-conditions.c      "if" and the like
  *
  * Schemas become rules, found by their address in the document, so that references may go in circles. */
 #ifndef ENGINE_GRAMMAR_SCHEMA_H
@@ -19,11 +20,10 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "grammar/expr.h"
-#include "plugin-api.h"
+#include "grammar/internal.h"
 
-/* Fill `exprs`, which exprs_create has made. ENGINE_ERROR_DATA: no JSON, or no schema; ENGINE_ERROR_UNSUPPORTED:
- * it restricts texts in a way that cannot be kept. Both say where. */
+/* Fill `exprs`, which exprs_create has made. ENGINE_ERROR_DATA: no JSON, or no schema;
+ * ENGINE_ERROR_UNSUPPORTED: it restricts texts in a way that cannot be kept. Both say where. */
 int schema_read(struct exprs *exprs, const char *text, size_t length);
 /* A schema within a grammar: a reference to rules of its own. `document` is needed during the call only. */
 uint32_t schema_part(struct exprs *exprs, json_t *document);
@@ -45,8 +45,8 @@ enum schema_type {
     TYPE_ANY = 127
 };
 
-/* Where a schema stands within another one, for messages: "properties/name", "anyOf/2". Strings live as long as the
- * document. */
+/* Where a schema stands within another one, for messages: "properties/name", "anyOf/2". Strings live as long
+ * as the document. */
 struct schema_label {
     const char *keyword; /* of a reference, the pointer: "#/…" */
     const char *name;    /* NULL: none */
@@ -88,6 +88,12 @@ static inline const char *schema_text_of_name(const json_t *name)
     return text && strlen(text) == json_string_length(name) ? text : NULL;
 }
 
+/* A reference of the caller's own. */
+static inline json_t *schema_borrow(const json_t *value)
+{
+    return json_incref((json_t *)(uintptr_t)value);
+}
+
 /* An error at the schema being read; both return the empty expression. */
 uint32_t schema_wrong(struct schema_reader *reader, const char *format, ...) ENGINE_PRINTF(2, 3);
 uint32_t schema_refuse(struct schema_reader *reader, const char *format, ...) ENGINE_PRINTF(2, 3);
@@ -113,21 +119,25 @@ bool schema_says_something(const json_t *schema);
 uint32_t schema_count(struct schema_reader *reader, const json_t *schema, const char *key,
                       uint32_t otherwise);
 
-/* schema-reference.c: what a "$ref" means; NULL: an error. */
+/* ---- References (schema.c) ---- */
+
+/* What a "$ref" means; NULL: an error. */
 const json_t *schema_resolve(struct schema_reader *reader, const json_t *reference);
 /* The schema behind references that stand alone. */
 const json_t *schema_behind(struct schema_reader *reader, const json_t *schema);
 
-/* schema-values.c. A literal with a value as JSON. */
+/* ---- Listed values (schema-values.c) ---- */
+
+/* A literal with a value as JSON. */
 uint32_t schema_literal(struct schema_reader *reader, const json_t *value);
-/* Whether a string fits a schema's keywords about strings, by their own grammar; "format" with `formats` only. The schema
- * stays as it is from now on. */
+/* Whether a string fits a schema's keywords about strings, by their own grammar; "format" with `formats`
+ * only. The schema stays as it is from now on. */
 bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value,
                         bool formats);
 struct schema_check;
 void schema_check_free(struct schema_check *check);
-/* The same text for equal values: 1 equals 1.0, and the order of properties doesn't matter. To be freed by the
- * caller; NULL: an error. */
+/* The same text for equal values: 1 equals 1.0, and the order of properties doesn't matter. To be freed by
+ * the caller; NULL: an error. */
 char *schema_key(struct schema_reader *reader, const json_t *value);
 /* The values of "enum" and "const" that fit the other keywords: an array, kept. NULL: an error. */
 json_t *schema_listed(struct schema_reader *reader, const json_t *schema);
@@ -137,6 +147,8 @@ json_t *schema_finite(struct schema_reader *reader, const json_t *schema, size_t
 /* The schema without "not", or with "not" only as an "enum" of strings that may not be. NULL: an error. */
 const json_t *schema_exclude(struct schema_reader *reader, const json_t *schema);
 
+/* ---- Strings (schema-string.c) ---- */
+
 /* A name that a string must not be or, with `beginning`, not even begin with. */
 struct schema_name {
     const char *text;
@@ -144,10 +156,43 @@ struct schema_name {
     bool beginning;
 };
 
-/* schema-names.c: a string that is none of `names` [count], which is sorted here. */
+/* A string that is none of `names` [count], which is sorted here. */
 uint32_t schema_other_string(struct schema_reader *reader, struct schema_name *names, size_t count);
 
-/* schema-shared.c: texts that schemas share. */
+/* The pattern of a format and its number, less than SCHEMA_FORMATS; NULL: there is none. And whether any
+ * text is of a format. */
+const char *schema_format(const char *name, size_t *number);
+bool schema_format_is_free(const char *name);
+/* A pattern of fewer of its texts, which are shorter; NULL: none. */
+const char *schema_format_shorter(size_t number);
+
+/* ---- Regular expressions (schema-pattern.c, schema-pattern-length.c) ---- */
+
+struct pattern {
+    uint32_t expr;        /* the content of a string, without the quotes */
+    uint32_t least, most; /* its length in characters; EXPR_NO_LIMIT: any */
+    /* If only one part varies in length, and that is a repetition of single characters: its EXPR_REPEAT. */
+    uint32_t repeat;
+};
+
+/* The strings that a regular expression (ECMA 262) finds something in. */
+struct pattern schema_pattern(struct schema_reader *reader, const char *pattern, size_t length);
+
+/* The content of those of them that have `least` to `most` characters, where no single repetition decides on
+ * the length. Each length so far gets rules of its own, so there may be too many:
+ * ENGINE_ERROR_UNSUPPORTED. */
+uint32_t schema_pattern_between(struct schema_reader *reader, const char *pattern, size_t length,
+                                uint32_t least, uint32_t most);
+/* The strings of a pattern, with a rule for each character, so that every EXPR_RULE is one character. */
+struct pattern schema_pattern_of_rules(struct schema_reader *reader, const char *pattern, size_t length);
+
+/* Characters of a class as they stand in a string. With `rare`, also control characters that JSON has no
+ * short escape for. */
+uint32_t schema_characters(struct schema_reader *reader, const struct char_range *ranges, size_t count,
+                           bool negated, bool rare);
+
+/* ---- Texts that schemas share (schema-shared.c) ---- */
+
 uint32_t schema_space(struct schema_reader *reader);
 uint32_t schema_any_value(struct schema_reader *reader);
 uint32_t schema_any_members(struct schema_reader *reader); /* an object */
@@ -156,28 +201,27 @@ uint32_t schema_any_number(struct schema_reader *reader, bool integer);
 /* A character of a string: in any spelling, or in one only. */
 uint32_t schema_character(struct schema_reader *reader, bool one_spelling);
 
-/* schema-format.c: the pattern of a format and its number, less than SCHEMA_FORMATS; NULL: there is none. And whether any
- * text is of a format. */
-const char *schema_format(const char *name, size_t *number);
-bool schema_format_is_free(const char *name);
-/* A pattern of fewer of its texts, which are shorter; NULL: none. */
-const char *schema_format_shorter(size_t number);
+/* ---- Conditions (schema-conditions.c) ---- */
 
-/* schema-conditions.c: whether a schema has "if", "dependentRequired" and the like; what they mean, as an array of
- * schemas that hold beside it, kept (NULL: an error); and the schema without them. `base`: what else holds. */
+/* Whether a schema has "if", "dependentRequired" and the like; what they mean, as an array of schemas that
+ * hold beside it, kept (NULL: an error); and the schema without them. `base`: what else holds. */
 bool schema_has_conditions(const json_t *schema);
 json_t *schema_conditions(struct schema_reader *reader, const json_t *schema, const json_t *base);
-#define SCHEMA_MOST_NUMBERS 16 /* that are listed as not to be */
+#define SCHEMA_MAX_NUMBERS 16 /* that are listed as not to be */
 /* Schemas of which one holds where `schema` doesn't: an array, kept. NULL: an error. */
 json_t *schema_opposites(struct schema_reader *reader, const json_t *schema, const json_t *base);
 const json_t *schema_without_conditions(struct schema_reader *reader, const json_t *schema);
 
-/* schema-merge.c: the schema without $ref, allOf and conditions; `schema` itself if it has none. NULL: an error. */
+/* ---- Schemas that hold at once (schema-merge.c) ---- */
+
+/* The schema without $ref, allOf and conditions; `schema` itself if it has none. NULL: an error. */
 const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema);
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);
 /* Whether "unevaluatedProperties" is false, and the flattened schema with what that means. NULL: an error. */
 bool schema_is_closing(const json_t *schema);
 const json_t *schema_close(struct schema_reader *reader, const json_t *schema);
+
+/* ---- Types ---- */
 
 uint32_t schema_object(struct schema_reader *reader, const json_t *schema);
 uint32_t schema_array(struct schema_reader *reader, const json_t *schema);

@@ -8,8 +8,7 @@
 #include "common/array.h"
 #include "common/assert.h"
 #include "engine.h"
-#include "sample/logprobs.h"
-#include "sample/portable.h"
+#include "sample/sampler.h"
 
 int beam_search_create(const struct beam_search_options *options, struct beam_search *search)
 {

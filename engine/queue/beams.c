@@ -12,7 +12,6 @@
 #include "common/array.h"
 #include "queue/beam-search.h"
 #include "queue/queue.h"
-#include "sample/logprobs.h"
 #include "sample/sampler.h"
 
 #define MOST_PENALTY 32
@@ -46,7 +45,7 @@ static int check_sampler(const struct sampler_settings *settings)
     if (options->mirostat > 0) return refuse("Mirostat");
     if (options->temperature > 0 || options->dynatemp_range > 0) return refuse("a temperature above 0");
     if (penalties && options->penalty_last_n > 0) return refuse("penalties");
-    if (settings_want_dry(settings)) return refuse("DRY");
+    if (sampler_settings_want_dry(settings)) return refuse("DRY");
     if (options->xtc_probability > 0) return refuse("XTC");
     if (options->n_ban > 0) return refuse("banned texts");
     return ENGINE_OK;

@@ -31,8 +31,7 @@
 #include "engine.h"
 #include "queue/pace.h"
 #include "queue/plan-step.h"
-#include "sample/logprobs.h"
-#include "sample/settings.h"
+#include "sample/sampler.h"
 
 /* An event waiting for engine_queue_poll, followed by copies of its texts. */
 struct kept_event {

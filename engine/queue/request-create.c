@@ -113,9 +113,9 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
         return error_raise(ENGINE_ERROR_ARGUMENT, "stop texts for a request without text");
     int pooling = check_pooling(queue, given);
     if (pooling) return pooling;
-    if (given->n_logprobs > LOGPROBS_MOST)
+    if (given->n_logprobs > MAX_LOGPROBS)
         return error_raise(ENGINE_ERROR_ARGUMENT, "n_logprobs is %u; it must be at most %d",
-                           given->n_logprobs, LOGPROBS_MOST);
+                           given->n_logprobs, MAX_LOGPROBS);
     if (given->n_begun > given->n_tokens)
         return error_raise(ENGINE_ERROR_ARGUMENT, "n_begun is %u, but the prompt has %zu tokens",
                            given->n_begun, given->n_tokens);

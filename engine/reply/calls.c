@@ -1,69 +1,66 @@
-/* calls.c: see calls.h. The text is a model's: whatever is not exactly a call is not one. */
-#include "reply/calls.h"
-
+/* calls.c: reads the text of tool calls as model families write them. The text is a model's: only text that
+ * is exactly a call is one. Called when a call is complete, by reply-pieces.c. */
 #include <stdint.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/json-read.h"
+#include "reply/internal.h"
 
 struct span {
     const char *data;
     size_t length;
 };
 
-static bool is_space(char c)
+static struct span span_trim(struct span s)
 {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-static struct span trimmed(struct span s)
-{
-    while (s.length > 0 && is_space(s.data[0])) s.data++, s.length--;
-    while (s.length > 0 && is_space(s.data[s.length - 1])) s.length--;
+    while (s.length > 0 && is_json_space(s.data[0])) s.data++, s.length--;
+    while (s.length > 0 && is_json_space(s.data[s.length - 1])) s.length--;
     return s;
 }
 
 /* Where `mark` begins in `s`, or SIZE_MAX. */
-static size_t find(struct span s, const char *mark)
+static size_t span_find(struct span s, const char *mark)
 {
     const char *at = s.length > 0 ? memmem(s.data, s.length, mark, strlen(mark)) : NULL;
     return at ? (size_t)(at - s.data) : SIZE_MAX;
 }
 
-static bool starts(struct span s, const char *mark)
+static bool span_starts(struct span s, const char *mark)
 {
     size_t n = strlen(mark);
     return s.length >= n && memcmp(s.data, mark, n) == 0;
 }
 
-static bool is_word(struct span s, const char *word)
+static bool span_is(struct span s, const char *word)
 {
-    return s.length == strlen(word) && starts(s, word);
+    return s.length == strlen(word) && span_starts(s, word);
 }
 
-static struct span from(struct span s, size_t at)
+static struct span span_from(struct span s, size_t at)
 {
+    ENGINE_ASSERT(at <= s.length);
     return (struct span){s.data + at, s.length - at};
 }
 
 /* Cuts `s` at the first `mark`: what is before it is returned, what is after it stays. False: no mark. */
-static bool cut(struct span *s, const char *mark, struct span *before)
+static bool span_cut(struct span *s, const char *mark, struct span *before)
 {
-    size_t at = find(*s, mark);
+    size_t at = span_find(*s, mark);
     if (at == SIZE_MAX) return false;
     *before = (struct span){s->data, at};
-    *s = from(*s, at + strlen(mark));
+    *s = span_from(*s, at + strlen(mark));
     return true;
 }
 
 /* A whole JSON value, or NULL. */
-static json_t *value_of(struct span s)
+static json_t *span_json(struct span s)
 {
     return json_read(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 }
 
 /* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
-static json_t *call_of(json_t *name, json_t *arguments, json_t *id)
+static json_t *make_call(json_t *name, json_t *arguments, json_t *id)
 {
     json_t *call = NULL;
     if (json_is_string(name) && json_string_length(name) > 0 && json_is_object(arguments))
@@ -85,11 +82,11 @@ static json_t *call_of_object(const json_t *object)
     if (!arguments) arguments = json_object_get(object, "parameters");
     if (!arguments) return NULL;
     if (json_is_string(arguments))
-        arguments = value_of((struct span){json_string_value(arguments), json_string_length(arguments)});
+        arguments = span_json((struct span){json_string_value(arguments), json_string_length(arguments)});
     else
         json_incref(arguments);
     json_t *id = json_object_get(object, "id");
-    return call_of(json_object_get(object, "name"), arguments, json_incref(id));
+    return make_call(json_object_get(object, "name"), arguments, json_incref(id));
 }
 
 /* Appends the calls of an object or of an array of objects. False: one of them is none. */
@@ -107,14 +104,14 @@ static bool append_objects(json_t *calls, const json_t *value)
 /* One value after the other, with white space, commas or semicolons between them. */
 static bool read_objects(json_t *calls, struct span s)
 {
-    for (s = trimmed(s); s.length > 0;) {
+    for (s = span_trim(s); s.length > 0;) {
         json_error_t where;
         json_t *value = json_read(s.data, s.length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
         bool good = value && append_objects(calls, value);
         json_decref(value);
         if (!good) return false;
-        s = trimmed(from(s, (size_t)where.position));
-        if (s.length > 0 && (s.data[0] == ';' || s.data[0] == ',')) s = trimmed(from(s, 1));
+        s = span_trim(span_from(s, (size_t)where.position));
+        if (s.length > 0 && (s.data[0] == ';' || s.data[0] == ',')) s = span_trim(span_from(s, 1));
     }
     return json_array_size(calls) > 0;
 }
@@ -144,24 +141,24 @@ static bool is_text_parameter(const json_t *tools, struct span name, struct span
 static bool read_elements(json_t *calls, struct span s, const json_t *tools)
 {
     struct span name, inner, key, text;
-    while (s = trimmed(s), starts(s, "<function=")) {
-        s = from(s, strlen("<function="));
-        if (!cut(&s, ">", &name) || !cut(&s, "</function>", &inner)) return false;
+    while (s = span_trim(s), span_starts(s, "<function=")) {
+        s = span_from(s, strlen("<function="));
+        if (!span_cut(&s, ">", &name) || !span_cut(&s, "</function>", &inner)) return false;
         json_t *arguments = json_object();
         bool good = true;
-        while (good && (inner = trimmed(inner), inner.length > 0)) {
-            good = starts(inner, "<parameter=");
-            if (good) inner = from(inner, strlen("<parameter="));
-            good = good && cut(&inner, ">", &key) && cut(&inner, "</parameter>", &text);
+        while (good && (inner = span_trim(inner), inner.length > 0)) {
+            good = span_starts(inner, "<parameter=");
+            if (good) inner = span_from(inner, strlen("<parameter="));
+            good = good && span_cut(&inner, ">", &key) && span_cut(&inner, "</parameter>", &text);
             if (!good) break;
-            if (starts(text, "\n")) text = from(text, 1);
+            if (span_starts(text, "\n")) text = span_from(text, 1);
             if (text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
-            json_t *value = is_text_parameter(tools, name, key) ? NULL : value_of(trimmed(text));
+            json_t *value = is_text_parameter(tools, name, key) ? NULL : span_json(span_trim(text));
             if (!value) value = json_stringn(text.data, text.length);
             good = json_object_setn_new(arguments, key.data, key.length, value) == 0;
         }
         json_t *its_name = json_stringn(name.data, name.length);
-        json_t *call = good ? call_of(its_name, arguments, NULL) : (json_decref(arguments), NULL);
+        json_t *call = good ? make_call(its_name, arguments, NULL) : (json_decref(arguments), NULL);
         json_decref(its_name);
         if (json_array_append_new(calls, call) != 0) return false;
     }
@@ -172,32 +169,32 @@ static bool read_elements(json_t *calls, struct span s, const json_t *tools)
 static bool read_built_in(json_t *calls, struct span s)
 {
     struct span name, key;
-    if (!cut(&s, ".call(", &name) || s.length == 0 || s.data[s.length - 1] != ')') return false;
+    if (!span_cut(&s, ".call(", &name) || s.length == 0 || s.data[s.length - 1] != ')') return false;
     for (size_t i = 0; i < name.length; i++)
         if (!((name.data[i] | 32) >= 'a' && (name.data[i] | 32) <= 'z') && name.data[i] != '_') return false;
-    s = trimmed((struct span){s.data, s.length - 1});
+    s = span_trim((struct span){s.data, s.length - 1});
     json_t *arguments = json_object();
     bool good = true;
     while (good && s.length > 0) {
         json_error_t where;
-        good = cut(&s, "=", &key);
+        good = span_cut(&s, "=", &key);
         json_t *value = NULL;
         if (good) {
-            s = trimmed(s);
-            key = trimmed(key);
+            s = span_trim(s);
+            key = span_trim(key);
             value = json_read(s.data, s.length, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &where);
         }
         good = value && json_object_setn_new(arguments, key.data, key.length, value) == 0;
         if (!good) break;
-        s = trimmed(from(s, (size_t)where.position));
-        if (starts(s, ",")) s = trimmed(from(s, 1));
+        s = span_trim(span_from(s, (size_t)where.position));
+        if (span_starts(s, ",")) s = span_trim(span_from(s, 1));
     }
     if (!good) {
         json_decref(arguments);
         return false;
     }
     json_t *its_name = json_stringn(name.data, name.length);
-    json_t *call = call_of(its_name, arguments, NULL);
+    json_t *call = make_call(its_name, arguments, NULL);
     json_decref(its_name);
     return json_array_append_new(calls, call) == 0;
 }
@@ -205,12 +202,12 @@ static bool read_built_in(json_t *calls, struct span s)
 /* `cut`: the end of a program may be missing. */
 static bool read_python(json_t *calls, struct span s, bool cut)
 {
-    if (starts(s, "{")) return read_objects(calls, s);
+    if (span_starts(s, "{")) return read_objects(calls, s);
     if (read_built_in(calls, s)) return true;
     if (cut) return false;
     json_t *name = json_string("python"), *arguments = json_object();
     if (arguments) json_object_set_new(arguments, "code", json_stringn(s.data, s.length));
-    json_t *call = s.length > 0 && json_object_size(arguments) > 0 ? call_of(name, arguments, NULL)
+    json_t *call = s.length > 0 && json_object_size(arguments) > 0 ? make_call(name, arguments, NULL)
                                                                    : (json_decref(arguments), NULL);
     json_decref(name);
     return json_array_append_new(calls, call) == 0;
@@ -219,10 +216,10 @@ static bool read_python(json_t *calls, struct span s, bool cut)
 /* Appends a call whose name and arguments stand apart. */
 static bool append_named(json_t *calls, struct span name, struct span arguments, struct span id)
 {
-    arguments = trimmed(arguments);
-    json_t *value = arguments.length > 0 ? value_of(arguments) : json_object();
+    arguments = span_trim(arguments);
+    json_t *value = arguments.length > 0 ? span_json(arguments) : json_object();
     json_t *its_name = json_stringn(name.data, name.length);
-    json_t *call = call_of(its_name, value, id.length > 0 ? json_stringn(id.data, id.length) : NULL);
+    json_t *call = make_call(its_name, value, id.length > 0 ? json_stringn(id.data, id.length) : NULL);
     json_decref(its_name);
     return json_array_append_new(calls, call) == 0;
 }
@@ -241,39 +238,39 @@ bool calls_is_name(const char *text, size_t length)
 static bool read_mistral(json_t *calls, struct span s)
 {
     struct span name, id = {0}, before;
-    if (starts(s, "[")) return read_objects(calls, s);
-    size_t brace = find(s, "{");
-    if (brace < find(s, "[ARGS]")) {
-        name = trimmed((struct span){s.data, brace});
-        return calls_is_name(name.data, name.length) && append_named(calls, name, from(s, brace), id);
+    if (span_starts(s, "[")) return read_objects(calls, s);
+    size_t brace = span_find(s, "{");
+    if (brace < span_find(s, "[ARGS]")) {
+        name = span_trim((struct span){s.data, brace});
+        return calls_is_name(name.data, name.length) && append_named(calls, name, span_from(s, brace), id);
     }
-    if (!cut(&s, "[ARGS]", &name)) return false;
-    if (cut(&name, "[CALL_ID]", &before)) {
-        id = trimmed(name);
+    if (!span_cut(&s, "[ARGS]", &name)) return false;
+    if (span_cut(&name, "[CALL_ID]", &before)) {
+        id = span_trim(name);
         name = before;
     }
-    return append_named(calls, trimmed(name), s, id);
+    return append_named(calls, span_trim(name), s, id);
 }
 
 static bool read_deepseek(json_t *calls, struct span s)
 {
     struct span name, after;
-    if (!cut(&s, "<｜tool▁sep｜>", &name)) return false;
-    s = trimmed(s);
-    if (!starts(s, "{") && cut(&s, "```json", &after)) {
+    if (!span_cut(&s, "<｜tool▁sep｜>", &name)) return false;
+    s = span_trim(s);
+    if (!span_starts(s, "{") && span_cut(&s, "```json", &after)) {
         name = after;
         size_t n = strlen("```"); /* at the end: a string may hold others */
         if (s.length < n || memcmp(s.data + s.length - n, "```", n) != 0) return false;
         s.length -= n;
-    } else if (s.length == 0 && is_word(trimmed(name), "function")) {
+    } else if (s.length == 0 && span_is(span_trim(name), "function")) {
         return false; /* the name is missing */
     }
-    return append_named(calls, trimmed(name), s, (struct span){0});
+    return append_named(calls, span_trim(name), s, (struct span){0});
 }
 
 json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools, bool cut)
 {
-    struct span s = trimmed((struct span){text, length});
+    struct span s = span_trim((struct span){text, length});
     if (length == 0 || memchr(text, 0, length))
         return NULL; /* JSON has no zero bytes, and nothing else should */
     json_t *calls = json_array();
@@ -281,7 +278,7 @@ json_t *calls_read(enum calls_form form, const char *text, size_t length, const 
     switch (form) {
     case CALLS_OBJECTS: good = read_objects(calls, s); break;
     case CALLS_HERMES:
-        good = starts(s, "<function=") ? read_elements(calls, s, tools) : read_objects(calls, s);
+        good = span_starts(s, "<function=") ? read_elements(calls, s, tools) : read_objects(calls, s);
         break;
     case CALLS_PYTHON: good = read_python(calls, s, cut); break;
     case CALLS_MISTRAL: good = read_mistral(calls, s); break;

@@ -1,20 +1,19 @@
-/* recognise.c: see recognise.h. The template renders conversations in which the assistant calls a function. The format is the
- * one whose reader (reply.c) finds this call in what was rendered: a new format needs no row here, only its marks and its
- * reader. Words in the template decide nothing, since many families share marks and write other calls between them.
+/* recognise.c: see recognise.h. The template renders conversations in which the assistant calls a function.
+ * The format is the one whose reader (reply.c) finds this call in what was rendered: a new format needs no
+ * row here, only its marks and its reader. Words in the template decide nothing, since many families share
+ * marks and write other calls between them.
  *
  * A template that writes no call at all may still tell the model how to: then these instructions decide. */
-#include "reply/recognise.h"
-
 #include <stdbool.h>
 #include <string.h>
 
 #include "common/json-read.h"
-#include "engine.h"
-#include "reply/marks.h"
+#include "reply/internal.h"
+#include "reply/recognise.h"
 
 #define BUDGET_STEPS  ((uint64_t)1 << 26)
 #define BUDGET_MEMORY ((size_t)32 << 20)
-#define MOST_TEXT     ((size_t)16 << 10) /* bytes after the question that are looked at */
+#define MAX_TEXT      ((size_t)16 << 10) /* bytes after the question that are looked at */
 
 #define QUESTION "Where is the zq-harbour?"
 #define NAME     "zq_find"
@@ -74,8 +73,9 @@ static struct engine_string string_of(const char *text)
 }
 
 /* NULL: the template fails with it. */
-static struct template_output *render(const struct template *template, struct template_budget *budget,
-                                      const char *messages, bool tools, bool prompts)
+static struct template_output *render_messages(const struct template *template,
+                                               struct template_budget *budget, const char *messages,
+                                               bool tools, bool prompts)
 {
     static const char *const tokens[] = {"bos_token", "eos_token", "unk_token", "pad_token"};
     static const char *const texts[] = {"<s>", "</s>", "<unk>", "<pad>"};
@@ -157,8 +157,8 @@ static struct engine_string after_last(struct engine_string text, const char *ma
     return rest;
 }
 
-/* The format whose reader finds the call; 0: none. A call may also be known by standing where a reply begins, which `prompt`
- * tells: the text of the same conversation before it. */
+/* The format whose reader finds the call; 0: none. A call may also be known by standing where a reply begins,
+ * which `prompt` tells: the text of the same conversation before it. */
 static uint32_t format_of_call(struct engine_string text, const struct template_output *prompt)
 {
     struct engine_string begin = prompt ? template_output_text(prompt) : (struct engine_string){0};
@@ -166,7 +166,7 @@ static uint32_t format_of_call(struct engine_string text, const struct template_
     if (begin.length > 0 && begin.length < text.length && memcmp(begin.data, text.data, begin.length) == 0)
         replies[0] = (struct engine_string){text.data + begin.length, text.length - begin.length};
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
-        if (replies[i].length > MOST_TEXT) replies[i].length = MOST_TEXT;
+        if (replies[i].length > MAX_TEXT) replies[i].length = MAX_TEXT;
         for (uint32_t format = ENGINE_REPLY_PLAIN + 1; replies[i].data && format <= REPLY_LAST_FORMAT;
              format++)
             if (reads_call(format, replies[i])) return format;
@@ -176,18 +176,13 @@ static uint32_t format_of_call(struct engine_string text, const struct template_
 
 /* ---- Instructions ---- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 /* Whether `text` begins with `pattern`, in which a space stands for any white space, or none. */
-static bool begins(struct engine_string text, const char *pattern)
+static bool begins_pattern(struct engine_string text, const char *pattern)
 {
     size_t at = 0;
     for (; *pattern; pattern++) {
         if (*pattern == ' ') {
-            while (at < text.length && is_space(text.data[at])) at++;
+            while (at < text.length && is_json_space(text.data[at])) at++;
         } else if (at == text.length || text.data[at++] != *pattern) {
             return false;
         }
@@ -199,7 +194,8 @@ static uint32_t format_of_instructions(struct engine_string text)
 {
     for (size_t at = 0; at < text.length; at++)
         for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++)
-            if (begins((struct engine_string){text.data + at, text.length - at}, instructions[i].text))
+            if (begins_pattern((struct engine_string){text.data + at, text.length - at},
+                               instructions[i].text))
                 return instructions[i].format;
     return 0;
 }
@@ -219,11 +215,11 @@ static uint32_t format_of_answer(struct engine_string text)
 uint32_t reply_recognise(const struct template *template, bool *calls)
 {
     struct template_budget budget = {BUDGET_STEPS, BUDGET_MEMORY};
-    struct template_output *prompt = render(template, &budget, question, true, true);
+    struct template_output *prompt = render_messages(template, &budget, question, true, true);
     bool has_call = false;
     uint32_t format = 0;
     for (size_t i = 0; i < N_CONVERSATIONS && !format; i++) {
-        struct template_output *output = render(template, &budget, conversations[i], true, false);
+        struct template_output *output = render_messages(template, &budget, conversations[i], true, false);
         if (!output) continue;
         struct engine_string text = template_output_text(output);
         has_call = has_call || after_last(text, VALUE).data;
@@ -233,7 +229,8 @@ uint32_t reply_recognise(const struct template *template, bool *calls)
     if (!format && !has_call && prompt) format = format_of_instructions(template_output_text(prompt));
     template_output_free(prompt);
     *calls = format != 0;
-    struct template_output *answer = format ? NULL : render(template, &budget, answered, false, false);
+    struct template_output *answer =
+        format ? NULL : render_messages(template, &budget, answered, false, false);
     if (answer) format = format_of_answer(template_output_text(answer));
     template_output_free(answer);
     return format ? format : ENGINE_REPLY_PLAIN;

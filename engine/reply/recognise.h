@@ -7,8 +7,9 @@
 
 #include "template/template.h"
 
-/* An enum engine_reply_format: the one in which a call that the template writes is read back as that call. *calls: there is
- * one; else the format is that of the template's texts. Takes a tenth of a second at most, whatever the template does. */
+/* An enum engine_reply_format: the one in which a call that the template writes is read back as that call.
+ * *calls: there is one; else the format is that of the template's texts. Takes a tenth of a second at most,
+ * whatever the template does. */
 uint32_t reply_recognise(const struct template *template, bool *calls);
 
 #endif

@@ -1,13 +1,14 @@
-/* candidates.c: see candidates.h. Nothing is sorted as a whole: a heap yields as many as are needed. */
-#include "sample/candidates.h"
-
+/* candidates.c: the list of candidates and the order of its items (internal.h), and probabilities among them.
+ * Nothing is sorted as a whole: a heap yields as many as are needed. */
 #include <float.h>
 #include <math.h>
 
-#include "sample/portable.h"
+#include "common/assert.h"
+#include "sample/internal.h"
 
 void candidates_begin(struct candidates *candidates, float *logits)
 {
+    ENGINE_ASSERT(candidates->items);
     candidates->logits = logits;
     candidates->listed = false;
     candidates->count = 0;
@@ -29,7 +30,7 @@ void candidates_list(struct candidates *candidates)
 /* ---- Heaps ---- */
 
 /* Higher keys are better; of equal keys the lower id. No two candidates are equal. */
-static bool better(const struct candidate *a, const struct candidate *b)
+static bool candidate_better(const struct candidate *a, const struct candidate *b)
 {
     return a->key > b->key || (a->key == b->key && a->id < b->id);
 }
@@ -39,8 +40,8 @@ static void sift_down(struct candidate *heap, size_t count, size_t at, bool wors
 {
     struct candidate moving = heap[at];
     for (size_t child; (child = at * 2 + 1) < count; at = child) {
-        if (child + 1 < count && better(&heap[child + 1], &heap[child]) != worst_on_top) child++;
-        if (better(&heap[child], &moving) == worst_on_top) break;
+        if (child + 1 < count && candidate_better(&heap[child + 1], &heap[child]) != worst_on_top) child++;
+        if (candidate_better(&heap[child], &moving) == worst_on_top) break;
         heap[at] = heap[child];
     }
     heap[at] = moving;
@@ -92,7 +93,7 @@ void candidates_keep_top(struct candidates *candidates, size_t count)
     struct candidate *heap = candidates->items;
     make_heap(heap, count, true);
     for (size_t i = count; i < candidates->count; i++) {
-        if (!better(&heap[i], &heap[0])) continue;
+        if (!candidate_better(&heap[i], &heap[0])) continue;
         heap[0] = heap[i];
         sift_down(heap, count, 0, true);
     }
@@ -102,6 +103,7 @@ void candidates_keep_top(struct candidates *candidates, size_t count)
 /* Takes the best one off a heap of `left` and puts it after the rest. */
 static const struct candidate *take_best(struct candidate *heap, size_t left)
 {
+    ENGINE_ASSERT(left > 0);
     struct candidate best = heap[0];
     heap[0] = heap[left - 1];
     if (left > 1) sift_down(heap, left - 1, 0, false);
@@ -109,7 +111,7 @@ static const struct candidate *take_best(struct candidate *heap, size_t left)
     return &heap[left - 1];
 }
 
-static void reverse(struct candidate *items, size_t count)
+static void reverse_candidates(struct candidate *items, size_t count)
 {
     for (size_t i = 0, j = count; i + 1 < j; i++) {
         struct candidate swapped = items[i];
@@ -122,7 +124,7 @@ void candidates_sort(struct candidates *candidates)
 {
     candidates_key_by_logit(candidates);
     candidates_best_last(candidates, candidates->count);
-    reverse(candidates->items, candidates->count);
+    reverse_candidates(candidates->items, candidates->count);
 }
 
 void candidates_keep_mass(struct candidates *candidates, float mass, bool exceed)
@@ -138,7 +140,7 @@ void candidates_keep_mass(struct candidates *candidates, float mass, bool exceed
         sum += candidate_float_probability(best, highest, total);
         kept++;
     }
-    reverse(heap, candidates->count);
+    reverse_candidates(heap, candidates->count);
     bool enough = exceed ? sum > mass : sum >= mass;
     candidates->count = kept;
     if (enough) candidates->n_masked = 0;
@@ -161,6 +163,7 @@ void candidates_key_by_logit(struct candidates *candidates)
 
 float candidates_highest(const struct candidates *candidates)
 {
+    ENGINE_ASSERT(candidates->listed && candidates->count > 0);
     float highest = candidates->items[0].logit;
     for (size_t i = 1; i < candidates->count; i++)
         if (candidates->items[i].logit > highest) highest = candidates->items[i].logit;
@@ -195,6 +198,8 @@ float candidate_float_probability(const struct candidate *candidate, float highe
 
 float candidates_entropy(struct candidates *candidates)
 {
+    ENGINE_ASSERT(candidates->listed && candidates->count > 0);
+    ENGINE_ASSERT(candidates->items[0].logit >= candidates->items[candidates->count - 1].logit);
     float highest = candidates->items[0].logit, total = candidates_float_total(candidates, highest);
     float entropy = 0;
     for (size_t i = 0; i < candidates->count; i++) {

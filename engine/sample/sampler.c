@@ -1,10 +1,8 @@
 /* sampler.c: from logits to a token (engine.h, "Sampling"): runs the steps of the chain over the candidates,
  * and draws one of those that are left. Probabilities are always those among the remaining candidates.
  *
- * The same options, seed and logits give the same token on every machine: portable.h says how. Nothing is
- * allocated after the sampler has been created. */
-#include "sample/sampler.h"
-
+ * The same options, seed and logits give the same token on every machine: the portable arithmetic of
+ * sampler.h says how. Nothing is allocated after the sampler has been created. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,12 +10,12 @@
 
 #include "base/error.h"
 #include "base/sized.h"
-#include "sample/portable.h"
-#include "sample/steps.h"
+#include "common/assert.h"
+#include "sample/internal.h"
 
 /* ---- Creation ---- */
 
-static bool has_step(const struct engine_sampler *sampler, enum sampler_step step)
+static bool sampler_has_step(const struct engine_sampler *sampler, enum sampler_step step)
 {
     for (size_t i = 0; i < sampler->n_steps; i++)
         if (sampler->steps[i] == step) return true;
@@ -37,7 +35,7 @@ int sampler_check_tokens(const struct sampler_settings *settings, uint32_t n_voc
     return ENGINE_OK;
 }
 
-static int copy_bias(struct engine_sampler *sampler)
+static int sampler_copy_bias(struct engine_sampler *sampler)
 {
     const struct engine_sampler_options *options = &sampler->options;
     sampler->bias = calloc(options->n_logit_bias > 0 ? options->n_logit_bias : 1, sizeof *sampler->bias);
@@ -47,12 +45,12 @@ static int copy_bias(struct engine_sampler *sampler)
     return ENGINE_OK;
 }
 
-static int fill(struct engine_sampler *sampler, const struct sampler_settings *settings,
-                const struct token_texts *texts)
+static int sampler_fill(struct engine_sampler *sampler, const struct sampler_settings *settings,
+                        const struct token_texts *texts)
 {
     const struct engine_sampler_options *options = &sampler->options;
     size_t last_n = 0;
-    if (has_step(sampler, STEP_PENALTIES)) last_n = options->penalty_last_n;
+    if (sampler_has_step(sampler, STEP_PENALTIES)) last_n = options->penalty_last_n;
     sampler->candidates.n_vocab = sampler->n_vocab;
     sampler->candidates.items = calloc(sampler->n_vocab, sizeof *sampler->candidates.items);
     if (!sampler->candidates.items) return error_memory("sampler");
@@ -63,7 +61,7 @@ static int fill(struct engine_sampler *sampler, const struct sampler_settings *s
     int status = dry_create(sampler, settings, texts);
     if (sampler->dry.lengths && options->dry_penalty_last_n > last_n) last_n = options->dry_penalty_last_n;
     if (!status) status = history_create(&sampler->history, last_n);
-    if (!status) status = copy_bias(sampler);
+    if (!status) status = sampler_copy_bias(sampler);
     if (!status) status = ban_create(&sampler->ban, options->ban, options->n_ban, texts, sampler->n_vocab);
     return status;
 }
@@ -71,7 +69,7 @@ static int fill(struct engine_sampler *sampler, const struct sampler_settings *s
 bool sampler_needs_texts(const struct sampler_settings *settings)
 {
     return settings->options.n_ban > 0 ||
-           (settings_want_dry(settings) && settings->options.n_dry_breakers > 0);
+           (sampler_settings_want_dry(settings) && settings->options.n_dry_breakers > 0);
 }
 
 int sampler_create(const struct sampler_settings *settings, uint32_t n_vocab, const struct token_texts *texts,
@@ -94,7 +92,7 @@ int sampler_create(const struct sampler_settings *settings, uint32_t n_vocab, co
     created->n_vocab = n_vocab;
     created->random = settings->options.seed;
     created->mu = 2 * settings->options.mirostat_tau;
-    status = fill(created, settings, texts);
+    status = sampler_fill(created, settings, texts);
     /* The settings' copies may go before the sampler does. */
     created->options.logit_bias = NULL;
     created->options.dry_breakers = created->options.ban = NULL;
@@ -136,6 +134,27 @@ void engine_sampler_accept(struct engine_sampler *sampler, int32_t token)
     ban_accept(&sampler->ban, token);
 }
 
+/* ---- Logit bias ---- */
+
+static void add_bias(const struct engine_logit_bias *bias, size_t count, float *logits)
+{
+    for (size_t i = 0; i < count; i++) {
+        float *logit = &logits[bias[i].token];
+        if (!isfinite(*logit)) continue;
+        *logit = bias[i].bias == -INFINITY ? -INFINITY : finite_logit((double)*logit + (double)bias[i].bias);
+    }
+}
+
+static void step_bias(struct engine_sampler *sampler)
+{
+    add_bias(sampler->bias, sampler->options.n_logit_bias, sampler->candidates.logits);
+}
+
+void sampler_add_bias(const struct sampler_settings *settings, float *logits)
+{
+    add_bias(settings->options.logit_bias, settings->options.n_logit_bias, logits);
+}
+
 /* ---- The chain ---- */
 
 static void run_step(struct engine_sampler *sampler, enum sampler_step step)
@@ -159,7 +178,7 @@ static bool is_greedy(const struct engine_sampler *sampler)
 {
     const struct engine_sampler_options *options = &sampler->options;
     return options->temperature == 0 && options->dynatemp_range == 0 &&
-           (options->mirostat > 0 || has_step(sampler, STEP_TEMPERATURE));
+           (options->mirostat > 0 || sampler_has_step(sampler, STEP_TEMPERATURE));
 }
 
 /* The steps that matter to a greedy choice: those up to the last one that changes logits. */
@@ -206,7 +225,7 @@ static int run_chain(struct engine_sampler *sampler, float *logits)
 }
 
 /* Makes the candidates' keys their weights in a softmax. Returns the sum. */
-static double weigh(struct engine_sampler *sampler)
+static double weigh_candidates(struct engine_sampler *sampler)
 {
     struct candidates *candidates = &sampler->candidates;
     double highest = (double)candidates_highest(candidates), total = 0;
@@ -219,10 +238,11 @@ static double weigh(struct engine_sampler *sampler)
 }
 
 /* Draws a candidate with the probabilities of the weights. */
-static const struct candidate *draw(struct engine_sampler *sampler, double total)
+static const struct candidate *draw_candidate(struct engine_sampler *sampler, double total)
 {
     const struct candidate *items = sampler->candidates.items, *drawn = &items[0];
     double target = portable_random_unit(&sampler->random) * total, sum = 0;
+    ENGINE_ASSERT(total >= 1 && sampler->candidates.count > 0);
     for (size_t i = 0; i < sampler->candidates.count; i++) {
         if (items[i].key == 0) continue;
         drawn = &items[i];
@@ -240,8 +260,8 @@ int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token)
         *token = sampler->candidates.items[0].id;
         return ENGINE_OK;
     }
-    double total = weigh(sampler);
-    const struct candidate *drawn = draw(sampler, total);
+    double total = weigh_candidates(sampler);
+    const struct candidate *drawn = draw_candidate(sampler, total);
     *token = drawn->id;
     if (sampler->options.mirostat > 0) mirostat_learn(sampler, drawn->key / total);
     return ENGINE_OK;
@@ -253,7 +273,7 @@ int engine_sampler_probabilities(struct engine_sampler *sampler, float *logits, 
     int status = run_chain(sampler, logits);
     sampler->random = random;
     if (status) return status;
-    double total = weigh(sampler);
+    double total = weigh_candidates(sampler);
     for (uint32_t id = 0; id < sampler->n_vocab; id++) probabilities[id] = 0;
     for (size_t i = 0; i < sampler->candidates.count; i++) {
         const struct candidate *candidate = &sampler->candidates.items[i];

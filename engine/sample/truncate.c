@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sample/portable.h"
-#include "sample/steps.h"
+#include "sample/internal.h"
 
 /* ---- Top-n-sigma ---- */
 
@@ -14,7 +13,7 @@ struct moments {
     float highest, sum, squares;
 };
 
-static void add_value(struct moments *moments, float logit)
+static void moments_add(struct moments *moments, float logit)
 {
     if (!isfinite(logit)) return;
     if (moments->count == 0 || logit > moments->highest) moments->highest = logit;
@@ -22,12 +21,12 @@ static void add_value(struct moments *moments, float logit)
     moments->sum += logit;
 }
 
-static float mean_of(const struct moments *moments)
+static float moments_mean(const struct moments *moments)
 {
     return moments->sum / (float)moments->count;
 }
 
-static void add_square(struct moments *moments, float logit, float mean)
+static void moments_add_square(struct moments *moments, float logit, float mean)
 {
     double distance = (double)(logit - mean);
     if (isfinite(logit)) moments->squares = (float)((double)moments->squares + distance * distance);
@@ -44,10 +43,11 @@ static float sigma_bound(const struct moments *moments, float n)
 static void mask_sigma(struct candidates *candidates, float n)
 {
     struct moments moments = {0};
-    for (uint32_t id = 0; id < candidates->n_vocab; id++) add_value(&moments, candidates->logits[id]);
+    for (uint32_t id = 0; id < candidates->n_vocab; id++) moments_add(&moments, candidates->logits[id]);
     if (moments.count == 0) return;
-    float mean = mean_of(&moments);
-    for (uint32_t id = 0; id < candidates->n_vocab; id++) add_square(&moments, candidates->logits[id], mean);
+    float mean = moments_mean(&moments);
+    for (uint32_t id = 0; id < candidates->n_vocab; id++)
+        moments_add_square(&moments, candidates->logits[id], mean);
     float bound = sigma_bound(&moments, n);
     for (uint32_t id = 0; id < candidates->n_vocab; id++)
         if (candidates->logits[id] < bound) candidates->logits[id] = -INFINITY;
@@ -57,9 +57,10 @@ static void drop_sigma(struct candidates *candidates, float n)
 {
     struct moments moments = {0};
     size_t kept = 0;
-    for (size_t i = 0; i < candidates->count; i++) add_value(&moments, candidates->items[i].logit);
-    float mean = mean_of(&moments);
-    for (size_t i = 0; i < candidates->count; i++) add_square(&moments, candidates->items[i].logit, mean);
+    for (size_t i = 0; i < candidates->count; i++) moments_add(&moments, candidates->items[i].logit);
+    float mean = moments_mean(&moments);
+    for (size_t i = 0; i < candidates->count; i++)
+        moments_add_square(&moments, candidates->items[i].logit, mean);
     float bound = sigma_bound(&moments, n);
     for (size_t i = 0; i < candidates->count; i++)
         if (candidates->items[i].logit >= bound) candidates->items[kept++] = candidates->items[i];

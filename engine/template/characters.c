@@ -1,5 +1,7 @@
-/* characters.c: see characters.h. Unicode's properties come from utf8proc. */
-#include "template/characters.h"
+/* characters.c: UTF-8, and what Python says about characters (value.h). Unicode's properties come from
+ * utf8proc. */
+#include "common/assert.h"
+#include "template/value.h"
 
 #include <utf8proc.h>
 
@@ -9,6 +11,7 @@ uint32_t utf8_read(const char *text, size_t *length)
     *length = utf8_length(*bytes);
     if (*length == 1) return *bytes;
     uint32_t c = *bytes & (0x7Fu >> *length);
+    ENGINE_ASSERT((bytes[1] & 0xC0) == 0x80);
     for (size_t i = 1; i < *length; i++) c = c << 6 | (bytes[i] & 0x3F);
     return c;
 }
@@ -54,7 +57,7 @@ bool character_is_line_end(uint32_t c)
     return (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-static utf8proc_category_t category(uint32_t c)
+static utf8proc_category_t category_of(uint32_t c)
 {
     return utf8proc_category((utf8proc_int32_t)c);
 }
@@ -62,7 +65,7 @@ static utf8proc_category_t category(uint32_t c)
 bool character_is_printable(uint32_t c)
 {
     if (c < 0x7F) return c >= ' ';
-    switch (category(c)) {
+    switch (category_of(c)) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
@@ -77,7 +80,7 @@ bool character_is_printable(uint32_t c)
 
 bool character_is_letter(uint32_t c)
 {
-    switch (category(c)) {
+    switch (category_of(c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -89,7 +92,7 @@ bool character_is_letter(uint32_t c)
 
 bool character_is_decimal(uint32_t c)
 {
-    return category(c) == UTF8PROC_CATEGORY_ND;
+    return category_of(c) == UTF8PROC_CATEGORY_ND;
 }
 
 bool character_is_digit(uint32_t c)
@@ -101,7 +104,7 @@ bool character_is_digit(uint32_t c)
 
 bool character_is_numeric(uint32_t c)
 {
-    utf8proc_category_t found = category(c);
+    utf8proc_category_t found = category_of(c);
     return found == UTF8PROC_CATEGORY_ND || found == UTF8PROC_CATEGORY_NL || found == UTF8PROC_CATEGORY_NO;
 }
 
@@ -112,17 +115,17 @@ bool character_is_word(uint32_t c)
 
 bool character_is_upper(uint32_t c)
 {
-    return category(c) == UTF8PROC_CATEGORY_LU;
+    return category_of(c) == UTF8PROC_CATEGORY_LU;
 }
 
 bool character_is_lower(uint32_t c)
 {
-    return category(c) == UTF8PROC_CATEGORY_LL || c == 0xAA || c == 0xBA;
+    return category_of(c) == UTF8PROC_CATEGORY_LL || c == 0xAA || c == 0xBA;
 }
 
 bool character_is_title(uint32_t c)
 {
-    return category(c) == UTF8PROC_CATEGORY_LT;
+    return category_of(c) == UTF8PROC_CATEGORY_LT;
 }
 
 /* Characters whose other case is several characters. */

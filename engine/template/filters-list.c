@@ -1,20 +1,13 @@
-/* filters-list.c: filters on lists and dicts. See builtin.h. */
+/* filters-list.c: filters on lists and dicts, and the search for filters by name (machine.h). */
 #include <string.h>
 
-#include "template/builtin.h"
-#include "template/characters.h"
-#include "template/order.h"
-#include "template/show.h"
-#include "template/texts.h"
-
-#define FILTER(name_)                                                                                        \
-    static struct value name_(struct machine *machine, struct value self, const struct arguments *arguments)
+#include "template/machine.h"
 
 /* ---- Keys to sort and compare by ----------------------------------------------------------------------- */
 
 static struct value ignore_case(struct machine *machine, struct value value)
 {
-    return VALUE_IS(value, TEXT) ? value_text(texts_change(&machine->task, value.text, TEXTS_LOWER)) : value;
+    return VALUE_IS(value, TEXT) ? value_text(text_change(&machine->task, value.text, TEXT_LOWER)) : value;
 }
 
 /* item.attribute, or the item if `attribute` is not given. */
@@ -26,15 +19,15 @@ static struct value attribute_of(struct machine *machine, struct value item, str
     return VALUE_IS(value, UNDEFINED) && argument_is_given(fallback) ? fallback : value;
 }
 
-/* By which an item is sorted: a list of its attributes "a,b", or of itself. It is a list because its items are then
- * first compared by "==", as in Jinja: None and what is undefined can be sorted. */
+/* By which an item is sorted: a list of its attributes "a,b", or of itself. It is a list because its items
+ * are then first compared by "==", as in Jinja: None and what is undefined can be sorted. */
 static struct value sort_key(struct machine *machine, struct value item, struct value attribute,
                              bool case_sensitive)
 {
     struct task *task = &machine->task;
     struct list *names = list_create(task, 1), *keys = list_create(task, 1);
     if (VALUE_IS(attribute, TEXT))
-        names = texts_split(task, attribute.text, text_constant(task, ","), -1);
+        names = text_split(task, attribute.text, text_constant(task, ","), -1);
     else if (argument_is_given(attribute))
         list_add(task, names, attribute);
     else
@@ -69,7 +62,7 @@ static struct value *keys_of(struct machine *machine, const struct list *items, 
 
 /* ---- Order --------------------------------------------------------------------------------------------- */
 
-FILTER(sort)
+BUILTIN(filter_sort)
 {
     static const char *const names[] = {"reverse", "case_sensitive", "attribute", NULL};
     struct value values[3];
@@ -81,7 +74,7 @@ FILTER(sort)
     return value_list(VALUE_LIST, sort_by(machine, items, keys, argument_truth(values[0], false)));
 }
 
-FILTER(sort_dict)
+BUILTIN(filter_sort_dict)
 {
     static const char *const names[] = {"case_sensitive", "by", "reverse", NULL};
     struct task *task = &machine->task;
@@ -106,7 +99,7 @@ FILTER(sort_dict)
     return value_list(VALUE_LIST, sort_by(machine, items, keys, argument_truth(values[2], false)));
 }
 
-FILTER(reverse)
+BUILTIN(filter_reverse)
 {
     call_match_none(machine, "reverse", arguments);
     if (VALUE_IS(self, TEXT))
@@ -117,8 +110,8 @@ FILTER(reverse)
     return value_list(VALUE_ITERATOR, list);
 }
 
-static struct value extreme(struct machine *machine, struct value self, const struct arguments *arguments,
-                            bool largest)
+static struct value find_extreme(struct machine *machine, struct value self,
+                                 const struct arguments *arguments, bool largest)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
     struct task *task = &machine->task;
@@ -134,13 +127,13 @@ static struct value extreme(struct machine *machine, struct value self, const st
     return items->items[best];
 }
 
-FILTER(largest)
+BUILTIN(filter_largest)
 {
-    return extreme(machine, self, arguments, true);
+    return find_extreme(machine, self, arguments, true);
 }
-FILTER(smallest)
+BUILTIN(filter_smallest)
 {
-    return extreme(machine, self, arguments, false);
+    return find_extreme(machine, self, arguments, false);
 }
 
 /* ---- Selection ----------------------------------------------------------------------------------------- */
@@ -180,24 +173,24 @@ static struct value select_items(struct machine *machine, struct value self,
     return value_list(VALUE_ITERATOR, list);
 }
 
-FILTER(select)
+BUILTIN(filter_select)
 {
     return select_items(machine, self, arguments, false, true);
 }
-FILTER(reject)
+BUILTIN(filter_reject)
 {
     return select_items(machine, self, arguments, false, false);
 }
-FILTER(select_attribute)
+BUILTIN(filter_select_attribute)
 {
     return select_items(machine, self, arguments, true, true);
 }
-FILTER(reject_attribute)
+BUILTIN(filter_reject_attribute)
 {
     return select_items(machine, self, arguments, true, false);
 }
 
-FILTER(map)
+BUILTIN(filter_map)
 {
     static const char *const names[] = {"attribute", "default", NULL};
     struct task *task = &machine->task;
@@ -224,7 +217,7 @@ FILTER(map)
     return value_list(VALUE_ITERATOR, list);
 }
 
-FILTER(unique)
+BUILTIN(filter_unique)
 {
     static const char *const names[] = {"case_sensitive", "attribute", NULL};
     struct task *task = &machine->task;
@@ -242,7 +235,7 @@ FILTER(unique)
     return value_list(VALUE_ITERATOR, list);
 }
 
-FILTER(first)
+BUILTIN(filter_first)
 {
     call_match_none(machine, "first", arguments);
     if (VALUE_IS(self, TEXT) && self.text->length) return lookup_item(machine, self, value_integer(0));
@@ -253,7 +246,7 @@ FILTER(first)
     return value_undefined_reason(&machine->task, "No first item, sequence was empty.");
 }
 
-FILTER(last)
+BUILTIN(filter_last)
 {
     call_match_none(machine, "last", arguments);
     if (VALUE_IS(self, TEXT) && self.text->length) return lookup_item(machine, self, value_integer(-1));
@@ -265,7 +258,7 @@ FILTER(last)
 
 /* ---- Groups -------------------------------------------------------------------------------------------- */
 
-FILTER(batch)
+BUILTIN(filter_batch)
 {
     static const char *const names[] = {"linecount", "fill_with", NULL};
     struct task *task = &machine->task;
@@ -288,7 +281,7 @@ FILTER(batch)
     return value_list(VALUE_ITERATOR, list);
 }
 
-FILTER(slice)
+BUILTIN(filter_slice)
 {
     static const char *const names[] = {"slices", "fill_with", NULL};
     struct task *task = &machine->task;
@@ -308,7 +301,7 @@ FILTER(slice)
     return value_list(VALUE_ITERATOR, list);
 }
 
-FILTER(group_by)
+BUILTIN(filter_group_by)
 {
     static const char *const names[] = {"attribute", "default", "case_sensitive", NULL};
     struct task *task = &machine->task;
@@ -344,7 +337,7 @@ FILTER(group_by)
 
 /* ---- Others -------------------------------------------------------------------------------------------- */
 
-FILTER(join)
+BUILTIN(filter_join)
 {
     static const char *const names[] = {"d", "attribute", NULL};
     struct task *task = &machine->task;
@@ -362,19 +355,19 @@ FILTER(join)
     return value_text(builder_finish(builder));
 }
 
-FILTER(list)
+BUILTIN(filter_list)
 {
     call_match_none(machine, "list", arguments);
     return value_list(VALUE_LIST, value_items(&machine->task, self));
 }
 
-FILTER(length)
+BUILTIN(filter_length)
 {
     call_match_none(machine, "length", arguments);
     return value_integer((int64_t)value_length(&machine->task, self));
 }
 
-FILTER(items)
+BUILTIN(filter_items)
 {
     call_match_none(machine, "items", arguments);
     if (VALUE_IS(self, UNDEFINED)) return value_list(VALUE_ITERATOR, list_create(&machine->task, 0));
@@ -383,7 +376,7 @@ FILTER(items)
     return value_list(VALUE_ITERATOR, call_value(machine, method, arguments).list);
 }
 
-FILTER(sum)
+BUILTIN(filter_sum)
 {
     static const char *const names[] = {"attribute", "start", NULL};
     struct value values[2];
@@ -399,7 +392,7 @@ FILTER(sum)
     return total;
 }
 
-FILTER(fall_back)
+BUILTIN(filter_fall_back)
 {
     static const char *const names[] = {"default_value", "boolean", NULL};
     struct value values[2];
@@ -410,7 +403,7 @@ FILTER(fall_back)
 }
 
 /* An attribute, never an item. */
-FILTER(attribute)
+BUILTIN(filter_attribute)
 {
     static const char *const names[] = {"name", NULL};
     struct value values[1];
@@ -423,13 +416,62 @@ FILTER(attribute)
 }
 
 const struct builtin builtin_list_filters[] = {
-    {"attr", attribute},  {"batch", batch},       {"count", length},
-    {"d", fall_back},     {"default", fall_back}, {"dictsort", sort_dict},
-    {"first", first},     {"groupby", group_by},  {"items", items},
-    {"join", join},       {"last", last},         {"length", length},
-    {"list", list},       {"map", map},           {"max", largest},
-    {"min", smallest},    {"reject", reject},     {"rejectattr", reject_attribute},
-    {"reverse", reverse}, {"select", select},     {"selectattr", select_attribute},
-    {"slice", slice},     {"sort", sort},         {"sum", sum},
-    {"unique", unique},   {NULL, NULL},
+    {"attr", filter_attribute},
+    {"batch", filter_batch},
+    {"count", filter_length},
+    {"d", filter_fall_back},
+    {"default", filter_fall_back},
+    {"dictsort", filter_sort_dict},
+    {"first", filter_first},
+    {"groupby", filter_group_by},
+    {"items", filter_items},
+    {"join", filter_join},
+    {"last", filter_last},
+    {"length", filter_length},
+    {"list", filter_list},
+    {"map", filter_map},
+    {"max", filter_largest},
+    {"min", filter_smallest},
+    {"reject", filter_reject},
+    {"rejectattr", filter_reject_attribute},
+    {"reverse", filter_reverse},
+    {"select", filter_select},
+    {"selectattr", filter_select_attribute},
+    {"slice", filter_slice},
+    {"sort", filter_sort},
+    {"sum", filter_sum},
+    {"unique", filter_unique},
+    {NULL, NULL},
 };
+
+/* ---- The search ---------------------------------------------------------------------------------------- */
+
+static const struct builtin *find_filter(const struct text *name)
+{
+    const struct builtin *found = builtin_find(builtin_text_filters, name);
+    return found ? found : builtin_find(builtin_list_filters, name);
+}
+
+/* Whether Jinja has a filter that isn't here. */
+static bool is_missing(const struct text *name)
+{
+    static const char *const missing[] = {"pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (text_is(name, missing[i])) return true;
+    return false;
+}
+
+bool builtin_has_filter(const struct text *name)
+{
+    return find_filter(name) || is_missing(name);
+}
+
+struct value builtin_filter(struct machine *machine, const struct text *name, struct value value,
+                            const struct arguments *arguments)
+{
+    const struct builtin *found = find_filter(name);
+    if (!found && is_missing(name))
+        task_fail(&machine->task, "the filter '%.*s' is not supported", TEXT_SHOWN(name));
+    if (!found) task_fail(&machine->task, "No filter named '%.*s'.", TEXT_SHOWN(name));
+    return found->call(machine, value, arguments);
+}

@@ -1,59 +1,52 @@
-/* filters-text.c: filters that return texts or numbers. See builtin.h. */
+/* filters-text.c: filters that return texts or numbers (machine.h). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "template/builtin.h"
-#include "template/characters.h"
-#include "template/format.h"
-#include "template/show.h"
-#include "template/texts.h"
-
-#define FILTER(name_)                                                                                        \
-    static struct value name_(struct machine *machine, struct value self, const struct arguments *arguments)
+#include "template/machine.h"
 
 /* ---- Case, white space --------------------------------------------------------------------------------- */
 
-static struct value change(struct machine *machine, struct value self, const struct arguments *arguments,
-                           enum texts_change to)
+static struct value change_case(struct machine *machine, struct value self, const struct arguments *arguments,
+                                enum text_change to)
 {
     call_match_none(machine, "the filter", arguments);
     const struct text *text = show_text(&machine->task, self);
-    return value_text(texts_as_html(&machine->task, texts_change(&machine->task, text, to), text->html));
+    return value_text(text_as_html(&machine->task, text_change(&machine->task, text, to), text->html));
 }
 
-FILTER(lower)
+BUILTIN(filter_lower)
 {
-    return change(machine, self, arguments, TEXTS_LOWER);
+    return change_case(machine, self, arguments, TEXT_LOWER);
 }
-FILTER(upper)
+BUILTIN(filter_upper)
 {
-    return change(machine, self, arguments, TEXTS_UPPER);
+    return change_case(machine, self, arguments, TEXT_UPPER);
 }
-FILTER(capitalize)
+BUILTIN(filter_capitalize)
 {
-    return change(machine, self, arguments, TEXTS_CAPITALIZE);
+    return change_case(machine, self, arguments, TEXT_CAPITALIZE);
 }
 
-FILTER(title)
+BUILTIN(filter_title)
 {
     call_match_none(machine, "title", arguments);
-    return value_text(texts_as_html(
-        &machine->task, texts_title_words(&machine->task, show_text(&machine->task, self)), false));
+    return value_text(text_as_html(&machine->task,
+                                   text_title_words(&machine->task, show_text(&machine->task, self)), false));
 }
 
-FILTER(trim)
+BUILTIN(filter_trim)
 {
     static const char *const names[] = {"chars", NULL};
     struct value values[1];
     call_match(machine, "trim", arguments, names, 0, values);
     const struct text *set = argument_is_given(values[0]) ? argument_text(machine, values[0], "") : NULL;
-    return value_text(texts_strip(&machine->task, show_text(&machine->task, self), set, true, true));
+    return value_text(text_strip(&machine->task, show_text(&machine->task, self), set, true, true));
 }
 
-FILTER(center)
+BUILTIN(filter_center)
 {
     static const char *const names[] = {"width", NULL};
     struct value values[1];
@@ -61,10 +54,10 @@ FILTER(center)
     int64_t width = argument_integer(machine, values[0], 80);
     const struct text *text = show_text(&machine->task, self);
     return value_text(
-        texts_as_html(&machine->task, texts_center(&machine->task, text, width, ' '), text->html));
+        text_as_html(&machine->task, text_center(&machine->task, text, width, ' '), text->html));
 }
 
-FILTER(indent)
+BUILTIN(filter_indent)
 {
     static const char *const names[] = {"width", "first", "blank", NULL};
     struct task *task = &machine->task;
@@ -78,7 +71,7 @@ FILTER(indent)
                                                      argument_integer(machine, values[0], 4))
                                           .text;
     /* As in Jinja, a text that ends with a newline has an empty line after it. */
-    const struct list *lines = texts_lines(task, text_join(task, text, text_constant(task, "\n")), false);
+    const struct list *lines = text_lines(task, text_join(task, text, text_constant(task, "\n")), false);
     struct builder *builder = builder_create(task);
     for (size_t i = 0; i < lines->count; i++) {
         const struct text *line = lines->items[i].text;
@@ -86,23 +79,23 @@ FILTER(indent)
         if (i ? blank || line->length : first) builder_text(builder, indent);
         builder_text(builder, line);
     }
-    return value_text(texts_as_html(task, builder_finish(builder), text->html));
+    return value_text(text_as_html(task, builder_finish(builder), text->html));
 }
 
 /* ---- Parts --------------------------------------------------------------------------------------------- */
 
-FILTER(replace)
+BUILTIN(filter_replace)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     struct task *task = &machine->task;
     struct value values[3];
     call_match(machine, "replace", arguments, names, 2, values);
     int64_t limit = argument_is_given(values[2]) ? argument_integer(machine, values[2], -1) : -1;
-    return value_text(texts_replace(task, texts_as_html(task, show_text(task, self), false),
-                                    show_text(task, values[0]), show_text(task, values[1]), limit));
+    return value_text(text_replace(task, text_as_html(task, show_text(task, self), false),
+                                   show_text(task, values[0]), show_text(task, values[1]), limit));
 }
 
-FILTER(truncate)
+BUILTIN(filter_truncate)
 {
     static const char *const names[] = {"length", "killwords", "end", "leeway", NULL};
     struct task *task = &machine->task;
@@ -119,11 +112,11 @@ FILTER(truncate)
     if ((int64_t)text_characters(task, text) <= length + leeway) return self;
     text = text_part(task, text, 0, text_position(task, text, (size_t)(length - end_length)));
     if (!argument_truth(values[1], false))
-        text = texts_split_right(task, text, text_constant(task, " "), 1)->items[0].text;
+        text = text_split_right(task, text, text_constant(task, " "), 1)->items[0].text;
     return operate(machine, OPERATOR_ADD, value_text(text), value_text(end));
 }
 
-FILTER(word_count)
+BUILTIN(filter_word_count)
 {
     call_match_none(machine, "wordcount", arguments);
     const struct text *text = show_text(&machine->task, self);
@@ -138,32 +131,32 @@ FILTER(word_count)
     return value_integer(count);
 }
 
-FILTER(string)
+BUILTIN(filter_string)
 {
     call_match_none(machine, "string", arguments);
     return value_text(show_text(&machine->task, self));
 }
 
-FILTER(safe)
+BUILTIN(filter_safe)
 {
     call_match_none(machine, "safe", arguments);
-    return value_text(texts_as_html(&machine->task, show_text(&machine->task, self), true));
+    return value_text(text_as_html(&machine->task, show_text(&machine->task, self), true));
 }
 
 /* ---- Other notations ----------------------------------------------------------------------------------- */
 
-FILTER(escape)
+BUILTIN(filter_escape)
 {
     call_match_none(machine, "escape", arguments);
-    return value_text(texts_escape(&machine->task, show_text(&machine->task, self)));
+    return value_text(text_escape(&machine->task, show_text(&machine->task, self)));
 }
 
 /* Also what is HTML already. */
-FILTER(escape_again)
+BUILTIN(filter_escape_again)
 {
     struct task *task = &machine->task;
     call_match_none(machine, "forceescape", arguments);
-    return value_text(texts_escape(task, texts_as_html(task, show_text(task, self), false)));
+    return value_text(text_escape(task, text_as_html(task, show_text(task, self), false)));
 }
 
 /* `query`: as in a form, where a space is a plus. */
@@ -186,7 +179,7 @@ static void write_url(struct builder *builder, const struct text *text, bool que
     builder_part(builder, text, plain, text->length);
 }
 
-FILTER(url_encode)
+BUILTIN(filter_url_encode)
 {
     struct task *task = &machine->task;
     call_match_none(machine, "urlencode", arguments);
@@ -209,7 +202,7 @@ FILTER(url_encode)
     return value_text(builder_finish(builder));
 }
 
-FILTER(format)
+BUILTIN(filter_format)
 {
     struct task *task = &machine->task;
     struct list *items = list_create(task, arguments->count);
@@ -224,7 +217,7 @@ FILTER(format)
 }
 
 /* transformers' tojson, not Jinja's, which escapes HTML. */
-FILTER(to_json)
+BUILTIN(filter_to_json)
 {
     static const char *const names[] = {"ensure_ascii", "indent", "separators", "sort_keys", NULL};
     struct task *task = &machine->task;
@@ -251,7 +244,7 @@ FILTER(to_json)
     return value_text(builder_finish(builder));
 }
 
-FILTER(file_size)
+BUILTIN(filter_file_size)
 {
     static const char *const names[] = {"binary", NULL};
     static const char *const units[2][8] = {{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
@@ -276,10 +269,11 @@ FILTER(file_size)
 
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
 
-/* The text without white space around it and underscores between digits; false: it is too long for a number. */
+/* The text without white space around it and underscores between digits; false: it is too long for a
+ * number. */
 static bool number_text(struct task *task, const struct text *text, char plain[400])
 {
-    text = texts_strip(task, text, NULL, true, true);
+    text = text_strip(task, text, NULL, true, true);
     size_t count = 0;
     for (size_t i = 0; i < text->length; i++) {
         char c = text->bytes[i];
@@ -330,7 +324,7 @@ static bool read_integer(struct task *task, struct value value, int64_t base, in
     return true;
 }
 
-FILTER(integer)
+BUILTIN(filter_integer)
 {
     static const char *const names[] = {"default", "base", NULL};
     struct value values[2];
@@ -342,7 +336,7 @@ FILTER(integer)
     return VALUE_IS(values[0], MISSING) ? value_integer(0) : values[0];
 }
 
-FILTER(real)
+BUILTIN(filter_real)
 {
     static const char *const names[] = {"default", NULL};
     struct value values[1];
@@ -353,7 +347,7 @@ FILTER(real)
     return VALUE_IS(values[0], MISSING) ? value_float(0) : values[0];
 }
 
-FILTER(absolute)
+BUILTIN(filter_absolute)
 {
     call_match_none(machine, "abs", arguments);
     value_need(&machine->task, self);
@@ -365,7 +359,7 @@ FILTER(absolute)
                        : value_integer(integer);
 }
 
-FILTER(rounded)
+BUILTIN(filter_rounded)
 {
     static const char *const names[] = {"precision", "method", NULL};
     struct task *task = &machine->task;
@@ -394,28 +388,28 @@ FILTER(rounded)
 }
 
 const struct builtin builtin_text_filters[] = {
-    {"abs", absolute},
-    {"capitalize", capitalize},
-    {"center", center},
-    {"e", escape},
-    {"escape", escape},
-    {"filesizeformat", file_size},
-    {"float", real},
-    {"forceescape", escape_again},
-    {"format", format},
-    {"indent", indent},
-    {"int", integer},
-    {"lower", lower},
-    {"replace", replace},
-    {"round", rounded},
-    {"safe", safe},
-    {"string", string},
-    {"title", title},
-    {"tojson", to_json},
-    {"trim", trim},
-    {"truncate", truncate},
-    {"upper", upper},
-    {"urlencode", url_encode},
-    {"wordcount", word_count},
+    {"abs", filter_absolute},
+    {"capitalize", filter_capitalize},
+    {"center", filter_center},
+    {"e", filter_escape},
+    {"escape", filter_escape},
+    {"filesizeformat", filter_file_size},
+    {"float", filter_real},
+    {"forceescape", filter_escape_again},
+    {"format", filter_format},
+    {"indent", filter_indent},
+    {"int", filter_integer},
+    {"lower", filter_lower},
+    {"replace", filter_replace},
+    {"round", filter_rounded},
+    {"safe", filter_safe},
+    {"string", filter_string},
+    {"title", filter_title},
+    {"tojson", filter_to_json},
+    {"trim", filter_trim},
+    {"truncate", filter_truncate},
+    {"upper", filter_upper},
+    {"urlencode", filter_url_encode},
+    {"wordcount", filter_word_count},
     {NULL, NULL},
 };

@@ -1,11 +1,10 @@
-/* lexer.c: see lexer.h. */
-#include "template/lexer.h"
-
+/* lexer.c: a template's text as tokens (syntax.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "template/characters.h"
+#include "common/assert.h"
+#include "template/syntax.h"
 
 struct lexer {
     struct task *task;
@@ -16,7 +15,7 @@ struct lexer {
     size_t count, capacity;
 };
 
-static void add(struct lexer *lexer, struct token token)
+static void lexer_add(struct lexer *lexer, struct token token)
 {
     lexer->tokens =
         task_grow(lexer->task, lexer->tokens, lexer->count, &lexer->capacity, sizeof *lexer->tokens);
@@ -24,21 +23,23 @@ static void add(struct lexer *lexer, struct token token)
     lexer->tokens[lexer->count++] = token;
 }
 
-static bool sees(const struct lexer *lexer, size_t at, const char *string)
+static bool lexer_sees(const struct lexer *lexer, size_t at, const char *string)
 {
+    ENGINE_ASSERT(at <= lexer->length);
     size_t length = strlen(string);
     return length <= lexer->length - at && memcmp(lexer->source + at, string, length) == 0;
 }
 
 /* Goes on to `to`, counting lines. */
-static void go(struct lexer *lexer, size_t to)
+static void lexer_go(struct lexer *lexer, size_t to)
 {
+    ENGINE_ASSERT(to >= lexer->at && to <= lexer->length);
     if (to == lexer->at) return;
     for (; lexer->at < to; lexer->at++) lexer->task->line += lexer->source[lexer->at] == '\n';
     lexer->line_starts = lexer->source[to - 1] == '\n';
 }
 
-static size_t skip_space(const struct lexer *lexer, size_t at)
+static size_t lexer_skip_space(const struct lexer *lexer, size_t at)
 {
     while (at < lexer->length) {
         size_t length;
@@ -62,7 +63,8 @@ static size_t strip_end(const struct lexer *lexer, size_t from, size_t to)
     return to;
 }
 
-/* The text [at, to), after which comes a tag: `sign` is its "-" or "+", `block` if it isn't one that prints. */
+/* The text [at, to), after which comes a tag: `sign` is its "-" or "+", `block` if it isn't one that
+ * prints. */
 static void add_data(struct lexer *lexer, size_t to, char sign, bool block)
 {
     size_t end = to;
@@ -71,14 +73,14 @@ static void add_data(struct lexer *lexer, size_t to, char sign, bool block)
     } else if (sign != '+' && block) {
         size_t line = to;
         while (line > lexer->at && lexer->source[line - 1] != '\n') line--;
-        if ((line > lexer->at || lexer->line_starts) && skip_space(lexer, line) >= to) end = line;
+        if ((line > lexer->at || lexer->line_starts) && lexer_skip_space(lexer, line) >= to) end = line;
     }
     if (end > lexer->at) {
         const char *bytes = lexer->source + lexer->at;
-        add(lexer, (struct token){.kind = TOKEN_DATA,
-                                  .text = text_make(lexer->task, bytes, end - lexer->at, false)});
+        lexer_add(lexer, (struct token){.kind = TOKEN_DATA,
+                                        .text = text_make(lexer->task, bytes, end - lexer->at, false)});
     }
-    go(lexer, to);
+    lexer_go(lexer, to);
 }
 
 static char sign_at(const struct lexer *lexer, size_t at)
@@ -92,11 +94,11 @@ static size_t tag_end(const struct lexer *lexer, size_t at, const char *mark)
 {
     char sign = sign_at(lexer, at);
     size_t end = at + (sign != 0);
-    if (end > lexer->length || !sees(lexer, end, mark)) return 0;
+    if (end > lexer->length || !lexer_sees(lexer, end, mark)) return 0;
     end += 2;
     bool print = mark[0] == '}';
     if (sign == '+' && print) return 0;
-    if (sign == '-') return skip_space(lexer, end) - at;
+    if (sign == '-') return lexer_skip_space(lexer, end) - at;
     if (!sign && !print && end < lexer->length && lexer->source[end] == '\n') end++;
     return end - at;
 }
@@ -108,7 +110,7 @@ static void read_comment(struct lexer *lexer)
         if (!lexer->source[at] || !strchr("-+#", lexer->source[at])) continue;
         size_t length = tag_end(lexer, at, "#}");
         if (!length) continue;
-        go(lexer, at + length);
+        lexer_go(lexer, at + length);
         return;
     }
     task_fail(lexer->task, "missing end of comment tag");
@@ -117,11 +119,11 @@ static void read_comment(struct lexer *lexer)
 /* The length of "{% WORD %}" at `at`, 0: something else is there. *sign: of its beginning. */
 static size_t word_tag(const struct lexer *lexer, size_t at, const char *word, char *sign)
 {
-    if (!sees(lexer, at, "{%")) return 0;
+    if (!lexer_sees(lexer, at, "{%")) return 0;
     *sign = sign_at(lexer, at + 2);
-    size_t end = skip_space(lexer, at + 2 + (*sign != 0));
-    if (!sees(lexer, end, word)) return 0;
-    end = skip_space(lexer, end + strlen(word));
+    size_t end = lexer_skip_space(lexer, at + 2 + (*sign != 0));
+    if (!lexer_sees(lexer, end, word)) return 0;
+    end = lexer_skip_space(lexer, end + strlen(word));
     size_t length = end < lexer->length ? tag_end(lexer, end, "%}") : 0;
     if (!length) return 0;
     /* After "raw" the newline stays, after "endraw" it goes. */
@@ -132,13 +134,13 @@ static size_t word_tag(const struct lexer *lexer, size_t at, const char *word, c
 
 static void read_raw(struct lexer *lexer, size_t begin_length)
 {
-    go(lexer, lexer->at + begin_length);
+    lexer_go(lexer, lexer->at + begin_length);
     for (size_t at = lexer->at; at < lexer->length; at++) {
         char sign;
         size_t length = lexer->source[at] == '{' ? word_tag(lexer, at, "endraw", &sign) : 0;
         if (!length) continue;
         add_data(lexer, at, sign, true);
-        go(lexer, at + length);
+        lexer_go(lexer, at + length);
         return;
     }
     task_fail(lexer->task, "missing end of raw directive");
@@ -206,8 +208,8 @@ static void read_string(struct lexer *lexer)
     if (at >= lexer->length) task_fail(lexer->task, "a string has no end");
     builder_bytes(builder, lexer->source + plain, at - plain, false);
     const struct text *text = text_make(lexer->task, builder->bytes, builder->length, false);
-    add(lexer, (struct token){.kind = TOKEN_STRING, .text = text});
-    go(lexer, at + 1);
+    lexer_add(lexer, (struct token){.kind = TOKEN_STRING, .text = text});
+    lexer_go(lexer, at + 1);
 }
 
 static bool is_digit(const struct lexer *lexer, size_t at, unsigned base)
@@ -271,8 +273,8 @@ static void read_number(struct lexer *lexer)
         if (base == 10 && text[0] == '0' && strspn(text, "0") != count)
             task_fail(lexer->task, "a number begins with 0");
     }
-    add(lexer, token);
-    go(lexer, end);
+    lexer_add(lexer, token);
+    lexer_go(lexer, end);
 }
 
 static bool read_name(struct lexer *lexer)
@@ -281,8 +283,8 @@ static bool read_name(struct lexer *lexer)
     while (end < lexer->length && character_is_word(utf8_read(lexer->source + end, &length))) end += length;
     if (end == lexer->at) return false;
     const struct text *name = text_make(lexer->task, lexer->source + lexer->at, end - lexer->at, false);
-    add(lexer, (struct token){.kind = TOKEN_NAME, .text = name});
-    go(lexer, end);
+    lexer_add(lexer, (struct token){.kind = TOKEN_NAME, .text = name});
+    lexer_go(lexer, end);
     return true;
 }
 
@@ -293,9 +295,10 @@ static char read_operator(struct lexer *lexer)
                                             "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                             ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        if (!sees(lexer, lexer->at, operators[i])) continue;
-        add(lexer, (struct token){.kind = TOKEN_OPERATOR, .text = text_constant(lexer->task, operators[i])});
-        go(lexer, lexer->at + strlen(operators[i]));
+        if (!lexer_sees(lexer, lexer->at, operators[i])) continue;
+        lexer_add(lexer,
+                  (struct token){.kind = TOKEN_OPERATOR, .text = text_constant(lexer->task, operators[i])});
+        lexer_go(lexer, lexer->at + strlen(operators[i]));
         return operators[i][0];
     }
     size_t length;
@@ -309,23 +312,23 @@ static void read_tag(struct lexer *lexer)
     bool print = lexer->source[lexer->at + 1] == '{';
     const char *mark = print ? "}}" : "%}";
     int line = lexer->task->line;
-    add(lexer, (struct token){.kind = print ? TOKEN_PRINT : TOKEN_BLOCK});
-    go(lexer, lexer->at + 2);
+    lexer_add(lexer, (struct token){.kind = print ? TOKEN_PRINT : TOKEN_BLOCK});
+    lexer_go(lexer, lexer->at + 2);
     if (sign_at(lexer, lexer->at)) {
         /* "{{+" is no sign but an operator. */
-        if (!print || lexer->source[lexer->at] == '-') go(lexer, lexer->at + 1);
+        if (!print || lexer->source[lexer->at] == '-') lexer_go(lexer, lexer->at + 1);
     }
     size_t brackets = 0;
     for (;;) {
-        go(lexer, skip_space(lexer, lexer->at));
+        lexer_go(lexer, lexer_skip_space(lexer, lexer->at));
         if (lexer->at >= lexer->length) {
             lexer->task->line = line;
             task_fail(lexer->task, "the tag that begins here has no end");
         }
         size_t length = brackets ? 0 : tag_end(lexer, lexer->at, mark);
         if (length) {
-            add(lexer, (struct token){.kind = print ? TOKEN_PRINT_END : TOKEN_BLOCK_END});
-            go(lexer, lexer->at + length);
+            lexer_add(lexer, (struct token){.kind = print ? TOKEN_PRINT_END : TOKEN_BLOCK_END});
+            lexer_go(lexer, lexer->at + length);
             return;
         }
         char c = lexer->source[lexer->at];
@@ -385,7 +388,7 @@ struct token *lexer_read(struct task *task, const char *source, size_t length, s
         from = lexer.at;
     }
     add_data(&lexer, lexer.length, '+', false);
-    add(&lexer, (struct token){.kind = TOKEN_END});
+    lexer_add(&lexer, (struct token){.kind = TOKEN_END});
     *count = lexer.count;
     return lexer.tokens;
 }

@@ -1,78 +1,71 @@
-/* methods-text.c: the methods of str. See builtin.h. */
-#include "template/builtin.h"
-#include "template/characters.h"
-#include "template/format.h"
-#include "template/show.h"
-#include "template/texts.h"
-
-#define METHOD(name_)                                                                                        \
-    static struct value name_(struct machine *machine, struct value self, const struct arguments *arguments)
+/* methods-text.c: the methods of str (machine.h). */
+#include "template/machine.h"
 
 /* ---- Cutting and changing ------------------------------------------------------------------------------ */
 
-static struct value strip(struct machine *machine, struct value self, const struct arguments *arguments,
-                          bool left, bool right)
+static struct value method_strip(struct machine *machine, struct value self,
+                                 const struct arguments *arguments, bool left, bool right)
 {
     static const char *const names[] = {"chars", NULL};
     struct value values[1];
     call_match(machine, "strip", arguments, names, 0, values);
     const struct text *set = argument_is_given(values[0]) ? argument_text(machine, values[0], "") : NULL;
-    return value_text(texts_strip(&machine->task, self.text, set, left, right));
+    return value_text(text_strip(&machine->task, self.text, set, left, right));
 }
 
-METHOD(strip_both)
+BUILTIN(method_strip_both)
 {
-    return strip(machine, self, arguments, true, true);
+    return method_strip(machine, self, arguments, true, true);
 }
-METHOD(strip_left)
+BUILTIN(method_strip_left)
 {
-    return strip(machine, self, arguments, true, false);
+    return method_strip(machine, self, arguments, true, false);
 }
-METHOD(strip_right)
+BUILTIN(method_strip_right)
 {
-    return strip(machine, self, arguments, false, true);
+    return method_strip(machine, self, arguments, false, true);
 }
 
-static struct value change(struct machine *machine, struct value self, const struct arguments *arguments,
-                           enum texts_change to)
+static struct value method_change_case(struct machine *machine, struct value self,
+                                       const struct arguments *arguments, enum text_change to)
 {
     call_match_none(machine, "the method", arguments);
-    return value_text(texts_change(&machine->task, self.text, to));
+    return value_text(text_change(&machine->task, self.text, to));
 }
 
-METHOD(lower)
+BUILTIN(method_lower)
 {
-    return change(machine, self, arguments, TEXTS_LOWER);
+    return method_change_case(machine, self, arguments, TEXT_LOWER);
 }
-METHOD(upper)
+BUILTIN(method_upper)
 {
-    return change(machine, self, arguments, TEXTS_UPPER);
+    return method_change_case(machine, self, arguments, TEXT_UPPER);
 }
-METHOD(capitalize)
+BUILTIN(method_capitalize)
 {
-    return change(machine, self, arguments, TEXTS_CAPITALIZE);
+    return method_change_case(machine, self, arguments, TEXT_CAPITALIZE);
 }
-METHOD(title)
+BUILTIN(method_title)
 {
-    return change(machine, self, arguments, TEXTS_TITLE);
+    return method_change_case(machine, self, arguments, TEXT_TITLE);
 }
-METHOD(swap_case)
+BUILTIN(method_swap_case)
 {
-    return change(machine, self, arguments, TEXTS_SWAP);
+    return method_change_case(machine, self, arguments, TEXT_SWAP);
 }
-METHOD(fold_case)
+BUILTIN(method_fold_case)
 {
-    return change(machine, self, arguments, TEXTS_FOLD);
+    return method_change_case(machine, self, arguments, TEXT_FOLD);
 }
 
-METHOD(replace)
+BUILTIN(method_replace)
 {
     static const char *const names[] = {"old", "new", "count", NULL};
     struct value values[3];
     call_match(machine, "replace", arguments, names, 2, values);
-    return value_text(texts_replace(&machine->task, self.text, argument_text(machine, values[0], ""),
-                                    argument_text(machine, values[1], ""),
-                                    argument_integer(machine, values[2], -1)));
+    return value_text(text_replace(&machine->task, self.text, argument_text(machine, values[0], ""),
+                                   argument_text(machine, values[1], ""),
+                                   argument_integer(machine, values[2], -1)));
 }
 
 static struct value split_at(struct machine *machine, struct value self, const struct arguments *arguments,
@@ -84,25 +77,25 @@ static struct value split_at(struct machine *machine, struct value self, const s
     const struct text *separator =
         argument_is_given(values[0]) ? argument_text(machine, values[0], "") : NULL;
     int64_t limit = argument_integer(machine, values[1], -1);
-    return value_list(VALUE_LIST, right ? texts_split_right(&machine->task, self.text, separator, limit)
-                                        : texts_split(&machine->task, self.text, separator, limit));
+    return value_list(VALUE_LIST, right ? text_split_right(&machine->task, self.text, separator, limit)
+                                        : text_split(&machine->task, self.text, separator, limit));
 }
 
-METHOD(split)
+BUILTIN(method_split)
 {
     return split_at(machine, self, arguments, false);
 }
-METHOD(split_right)
+BUILTIN(method_split_right)
 {
     return split_at(machine, self, arguments, true);
 }
 
-METHOD(split_lines)
+BUILTIN(method_split_lines)
 {
     static const char *const names[] = {"keepends", NULL};
     struct value values[1];
     call_match(machine, "splitlines", arguments, names, 0, values);
-    return value_list(VALUE_LIST, texts_lines(&machine->task, self.text, argument_truth(values[0], false)));
+    return value_list(VALUE_LIST, text_lines(&machine->task, self.text, argument_truth(values[0], false)));
 }
 
 static struct value partition_at(struct machine *machine, struct value self,
@@ -130,16 +123,16 @@ static struct value partition_at(struct machine *machine, struct value self,
     return value_list(VALUE_TUPLE, list);
 }
 
-METHOD(partition)
+BUILTIN(method_partition)
 {
     return partition_at(machine, self, arguments, false);
 }
-METHOD(partition_right)
+BUILTIN(method_partition_right)
 {
     return partition_at(machine, self, arguments, true);
 }
 
-METHOD(remove_prefix)
+BUILTIN(method_remove_prefix)
 {
     static const char *const names[] = {"prefix", NULL};
     struct value values[1];
@@ -150,7 +143,7 @@ METHOD(remove_prefix)
     return value_text(text_part(&machine->task, self.text, found ? prefix->length : 0, self.text->length));
 }
 
-METHOD(remove_suffix)
+BUILTIN(method_remove_suffix)
 {
     static const char *const names[] = {"suffix", NULL};
     struct value values[1];
@@ -162,7 +155,7 @@ METHOD(remove_suffix)
     return value_text(text_part(&machine->task, self.text, 0, found ? rest : length));
 }
 
-METHOD(join)
+BUILTIN(method_join)
 {
     static const char *const names[] = {"iterable", NULL};
     struct task *task = &machine->task;
@@ -176,7 +169,7 @@ METHOD(join)
             task_fail(task, "sequence item %zu: expected str instance, %s found", i,
                       value_type(list->items[i]));
         const struct text *item = show_text(task, list->items[i]);
-        builder_text(builder, self.text->html ? texts_escape(task, item) : item);
+        builder_text(builder, self.text->html ? text_escape(task, item) : item);
     }
     return value_text(builder_finish(builder));
 }
@@ -203,8 +196,8 @@ static bool read_range(struct machine *machine, const struct text *text, struct 
     return true;
 }
 
-static struct value find(struct machine *machine, struct value self, const struct arguments *arguments,
-                         bool right, bool needed)
+static struct value method_find(struct machine *machine, struct value self, const struct arguments *arguments,
+                                bool right, bool needed)
 {
     static const char *const names[] = {"sub", "start", "end", NULL};
     struct task *task = &machine->task;
@@ -221,24 +214,24 @@ static struct value find(struct machine *machine, struct value self, const struc
     return value_integer((int64_t)text_characters(task, text_part(task, self.text, 0, from + at)));
 }
 
-METHOD(find_first)
+BUILTIN(method_find_first)
 {
-    return find(machine, self, arguments, false, false);
+    return method_find(machine, self, arguments, false, false);
 }
-METHOD(find_last)
+BUILTIN(method_find_last)
 {
-    return find(machine, self, arguments, true, false);
+    return method_find(machine, self, arguments, true, false);
 }
-METHOD(index_first)
+BUILTIN(method_index_first)
 {
-    return find(machine, self, arguments, false, true);
+    return method_find(machine, self, arguments, false, true);
 }
-METHOD(index_last)
+BUILTIN(method_index_last)
 {
-    return find(machine, self, arguments, true, true);
+    return method_find(machine, self, arguments, true, true);
 }
 
-METHOD(count)
+BUILTIN(method_count)
 {
     static const char *const names[] = {"sub", "start", "end", NULL};
     struct task *task = &machine->task;
@@ -280,11 +273,11 @@ static struct value has_at(struct machine *machine, struct value self, const str
     return value_boolean(found);
 }
 
-METHOD(starts_with)
+BUILTIN(method_starts_with)
 {
     return has_at(machine, self, arguments, false);
 }
-METHOD(ends_with)
+BUILTIN(method_ends_with)
 {
     return has_at(machine, self, arguments, true);
 }
@@ -307,56 +300,56 @@ static bool is_letter_or_number(uint32_t c)
     return character_is_letter(c) || character_is_numeric(c);
 }
 
-METHOD(is_alnum)
+BUILTIN(method_is_alnum)
 {
     return each_is(machine, self, arguments, is_letter_or_number);
 }
-METHOD(is_alpha)
+BUILTIN(method_is_alpha)
 {
     return each_is(machine, self, arguments, character_is_letter);
 }
-METHOD(is_decimal)
+BUILTIN(method_is_decimal)
 {
     return each_is(machine, self, arguments, character_is_decimal);
 }
-METHOD(is_digit)
+BUILTIN(method_is_digit)
 {
     return each_is(machine, self, arguments, character_is_digit);
 }
-METHOD(is_numeric)
+BUILTIN(method_is_numeric)
 {
     return each_is(machine, self, arguments, character_is_numeric);
 }
-METHOD(is_space)
+BUILTIN(method_is_space)
 {
     return each_is(machine, self, arguments, character_is_space);
 }
 
-METHOD(is_printable)
+BUILTIN(method_is_printable)
 {
     struct value all = each_is(machine, self, arguments, character_is_printable);
     return value_boolean(all.boolean || !self.text->length);
 }
 
-METHOD(is_ascii)
+BUILTIN(method_is_ascii)
 {
     call_match_none(machine, "isascii", arguments);
     return value_boolean(self.text->ascii);
 }
 
-METHOD(is_lower)
+BUILTIN(method_is_lower)
 {
     call_match_none(machine, "islower", arguments);
     return value_boolean(builtin_test(machine, text_constant(&machine->task, "lower"), self, arguments));
 }
 
-METHOD(is_upper)
+BUILTIN(method_is_upper)
 {
     call_match_none(machine, "isupper", arguments);
     return value_boolean(builtin_test(machine, text_constant(&machine->task, "upper"), self, arguments));
 }
 
-METHOD(is_title)
+BUILTIN(method_is_title)
 {
     call_match_none(machine, "istitle", arguments);
     bool word = false, found = false;
@@ -373,8 +366,8 @@ METHOD(is_title)
 
 /* ---- Padding ------------------------------------------------------------------------------------------- */
 
-static struct value pad(struct machine *machine, struct value self, const struct arguments *arguments,
-                        char side)
+static struct value method_pad(struct machine *machine, struct value self, const struct arguments *arguments,
+                               char side)
 {
     static const char *const names[] = {"width", "fillchar", NULL};
     struct task *task = &machine->task;
@@ -385,7 +378,7 @@ static struct value pad(struct machine *machine, struct value self, const struct
     const struct text *fill = argument_text(machine, values[1], " ");
     if (text_characters(task, fill) != 1)
         task_fail(task, "the fill character must be exactly one character long");
-    if (side == 'c') return value_text(texts_center(task, self.text, width, utf8_read(fill->bytes, &length)));
+    if (side == 'c') return value_text(text_center(task, self.text, width, utf8_read(fill->bytes, &length)));
     int64_t rest = width - (int64_t)text_characters(task, self.text);
     struct builder *builder = builder_create(task);
     if (side == 'l') builder_text(builder, self.text);
@@ -394,20 +387,20 @@ static struct value pad(struct machine *machine, struct value self, const struct
     return value_text(builder_finish(builder));
 }
 
-METHOD(pad_left)
+BUILTIN(method_pad_left)
 {
-    return pad(machine, self, arguments, 'l');
+    return method_pad(machine, self, arguments, 'l');
 }
-METHOD(pad_right)
+BUILTIN(method_pad_right)
 {
-    return pad(machine, self, arguments, 'r');
+    return method_pad(machine, self, arguments, 'r');
 }
-METHOD(pad_both)
+BUILTIN(method_pad_both)
 {
-    return pad(machine, self, arguments, 'c');
+    return method_pad(machine, self, arguments, 'c');
 }
 
-METHOD(fill_zeros)
+BUILTIN(method_fill_zeros)
 {
     static const char *const names[] = {"width", NULL};
     struct task *task = &machine->task;
@@ -422,7 +415,7 @@ METHOD(fill_zeros)
     return value_text(builder_finish(builder));
 }
 
-METHOD(expand_tabs)
+BUILTIN(method_expand_tabs)
 {
     static const char *const names[] = {"tabsize", NULL};
     struct task *task = &machine->task;
@@ -444,53 +437,53 @@ METHOD(expand_tabs)
     return value_text(builder_finish(builder));
 }
 
-METHOD(format)
+BUILTIN(method_format)
 {
     return value_text(format_braces(machine, self.text, arguments));
 }
 
 const struct builtin builtin_text_methods[] = {
-    {"capitalize", capitalize},
-    {"casefold", fold_case},
-    {"center", pad_both},
-    {"count", count},
-    {"endswith", ends_with},
-    {"expandtabs", expand_tabs},
-    {"find", find_first},
-    {"format", format},
-    {"index", index_first},
-    {"isalnum", is_alnum},
-    {"isalpha", is_alpha},
-    {"isascii", is_ascii},
-    {"isdecimal", is_decimal},
-    {"isdigit", is_digit},
-    {"islower", is_lower},
-    {"isnumeric", is_numeric},
-    {"isprintable", is_printable},
-    {"isspace", is_space},
-    {"istitle", is_title},
-    {"isupper", is_upper},
-    {"join", join},
-    {"ljust", pad_left},
-    {"lower", lower},
-    {"lstrip", strip_left},
-    {"partition", partition},
-    {"removeprefix", remove_prefix},
-    {"removesuffix", remove_suffix},
-    {"replace", replace},
-    {"rfind", find_last},
-    {"rindex", index_last},
-    {"rjust", pad_right},
-    {"rpartition", partition_right},
-    {"rsplit", split_right},
-    {"rstrip", strip_right},
-    {"split", split},
-    {"splitlines", split_lines},
-    {"startswith", starts_with},
-    {"strip", strip_both},
-    {"swapcase", swap_case},
-    {"title", title},
-    {"upper", upper},
-    {"zfill", fill_zeros},
+    {"capitalize", method_capitalize},
+    {"casefold", method_fold_case},
+    {"center", method_pad_both},
+    {"count", method_count},
+    {"endswith", method_ends_with},
+    {"expandtabs", method_expand_tabs},
+    {"find", method_find_first},
+    {"format", method_format},
+    {"index", method_index_first},
+    {"isalnum", method_is_alnum},
+    {"isalpha", method_is_alpha},
+    {"isascii", method_is_ascii},
+    {"isdecimal", method_is_decimal},
+    {"isdigit", method_is_digit},
+    {"islower", method_is_lower},
+    {"isnumeric", method_is_numeric},
+    {"isprintable", method_is_printable},
+    {"isspace", method_is_space},
+    {"istitle", method_is_title},
+    {"isupper", method_is_upper},
+    {"join", method_join},
+    {"ljust", method_pad_left},
+    {"lower", method_lower},
+    {"lstrip", method_strip_left},
+    {"partition", method_partition},
+    {"removeprefix", method_remove_prefix},
+    {"removesuffix", method_remove_suffix},
+    {"replace", method_replace},
+    {"rfind", method_find_last},
+    {"rindex", method_index_last},
+    {"rjust", method_pad_right},
+    {"rpartition", method_partition_right},
+    {"rsplit", method_split_right},
+    {"rstrip", method_strip_right},
+    {"split", method_split},
+    {"splitlines", method_split_lines},
+    {"startswith", method_starts_with},
+    {"strip", method_strip_both},
+    {"swapcase", method_swap_case},
+    {"title", method_title},
+    {"upper", method_upper},
+    {"zfill", method_fill_zeros},
     {NULL, NULL},
 };

@@ -1,6 +1,5 @@
-/* parser-expression.c: tokens to a tree: expressions, by Jinja's precedences. See syntax.h. */
-#include "template/builtin.h"
-#include "template/parser.h"
+/* parser-expression.c: tokens to a tree: expressions, by Jinja's precedences (syntax.h). */
+#include "template/machine.h"
 
 /* The same text, which nothing is appended to in place: the tree is read by several threads. */
 static const struct text *sealed(struct parser *parser, const struct text *text)
@@ -132,7 +131,7 @@ static struct node *parse_test(struct parser *parser, struct node *tested)
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
-static struct node *constant(struct parser *parser, struct value value)
+static struct node *constant_node(struct parser *parser, struct value value)
 {
     struct node *node = parser_node(parser, NODE_CONSTANT);
     node->value = value;
@@ -144,10 +143,11 @@ static struct node *parse_name(struct parser *parser)
     struct node *node = parser_node(parser, NODE_NAME);
     node->text = parser_name(parser);
     if (text_is(node->text, "true") || text_is(node->text, "True"))
-        return constant(parser, value_boolean(true));
+        return constant_node(parser, value_boolean(true));
     if (text_is(node->text, "false") || text_is(node->text, "False"))
-        return constant(parser, value_boolean(false));
-    if (text_is(node->text, "none") || text_is(node->text, "None")) return constant(parser, value_none());
+        return constant_node(parser, value_boolean(false));
+    if (text_is(node->text, "none") || text_is(node->text, "None"))
+        return constant_node(parser, value_none());
     node->symbol = parser_symbol(parser, node->text);
     return node;
 }
@@ -161,7 +161,7 @@ static void skip_token(struct parser *parser)
 static struct node *parse_string(struct parser *parser)
 {
     const struct text *text = parser->token->text;
-    struct node *node = constant(parser, value_text(text));
+    struct node *node = constant_node(parser, value_text(text));
     for (skip_token(parser); parser->token->kind == TOKEN_STRING; skip_token(parser))
         text = text_join(parser->task, text, parser->token->text);
     node->value = value_text(sealed(parser, text));
@@ -202,7 +202,7 @@ static struct node *parse_primary(struct parser *parser)
     if (parser->token->kind == TOKEN_NAME) return parse_name(parser);
     if (parser->token->kind == TOKEN_STRING) return parse_string(parser);
     if (parser->token->kind == TOKEN_NUMBER) {
-        node = constant(parser, parser->token->number);
+        node = constant_node(parser, parser->token->number);
         skip_token(parser);
         return node;
     }
@@ -260,7 +260,7 @@ static struct node *parse_postfix(struct parser *parser, struct node *node)
         int line = parser->token->line;
         if (parser_skip(parser, ".")) {
             if (parser->token->kind == TOKEN_NUMBER && VALUE_IS(parser->token->number, INTEGER)) {
-                struct node *index = constant(parser, parser->token->number);
+                struct node *index = constant_node(parser, parser->token->number);
                 skip_token(parser);
                 node = pair_node(parser, NODE_ITEM, line, node, index);
                 continue;

@@ -1,5 +1,5 @@
-/* parser.c: tokens to a tree: statements. See syntax.h. */
-#include "template/parser.h"
+/* parser.c: tokens to a tree: statements (syntax.h). */
+#include "template/syntax.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ void parser_note_unknown(struct parser *parser, const struct node *node, bool kn
 
 /* ---- Tokens -------------------------------------------------------------------------------------------- */
 
-static void advance(struct parser *parser)
+static void parser_advance(struct parser *parser)
 {
     if (parser->token->kind != TOKEN_END) parser->token++;
     parser->task->line = parser->token->line;
@@ -66,14 +66,14 @@ bool parser_sees_name(const struct parser *parser, const char *name)
 bool parser_skip(struct parser *parser, const char *operator)
 {
     bool found = parser_sees(parser, operator);
-    if (found) advance(parser);
+    if (found) parser_advance(parser);
     return found;
 }
 
 bool parser_skip_name(struct parser *parser, const char *name)
 {
     bool found = parser_sees_name(parser, name);
-    if (found) advance(parser);
+    if (found) parser_advance(parser);
     return found;
 }
 
@@ -105,14 +105,14 @@ const struct text *parser_name(struct parser *parser)
 {
     if (parser->token->kind != TOKEN_NAME) parser_fail(parser);
     const struct text *name = parser->token->text;
-    advance(parser);
+    parser_advance(parser);
     return name;
 }
 
 static void expect_end(struct parser *parser)
 {
     if (parser->token->kind != TOKEN_BLOCK_END) parser_fail(parser);
-    advance(parser);
+    parser_advance(parser);
 }
 
 /* ---- Statements ---------------------------------------------------------------------------------------- */
@@ -137,19 +137,19 @@ static struct node_list parse_body(struct parser *parser, const char *const *end
         case TOKEN_DATA:
             node = parser_node(parser, NODE_DATA);
             node->value = value_text(parser->token->text);
-            advance(parser);
+            parser_advance(parser);
             parser_add(parser, &body, node);
             break;
         case TOKEN_PRINT:
-            advance(parser);
+            parser_advance(parser);
             node = parser_node(parser, NODE_PRINT);
             node->a = parser_tuple(parser, true, NULL, false);
             if (parser->token->kind != TOKEN_PRINT_END) parser_fail(parser);
-            advance(parser);
+            parser_advance(parser);
             parser_add(parser, &body, node);
             break;
         case TOKEN_BLOCK:
-            advance(parser);
+            parser_advance(parser);
             if (sees_one_of(parser, ends)) {
                 task_leave(parser->task);
                 return body;

@@ -1,8 +1,40 @@
-/* syntax.h: a template as a tree. Which fields a node uses depends on its kind. */
+/* syntax.h: from a template's text to a tree: tokens (lexer.c), statements (parser.c) and expressions
+ * (parser-expression.c). */
 #ifndef ENGINE_TEMPLATE_SYNTAX_H
 #define ENGINE_TEMPLATE_SYNTAX_H
 
 #include "template/value.h"
+
+/* ---- Tokens (lexer.c) ---------------------------------------------------------------------------------- */
+
+/* Jinja's rules of white space hold: trim_blocks and lstrip_blocks are on, as transformers sets them. */
+
+enum token_kind {
+    TOKEN_DATA,      /* text outside of tags */
+    TOKEN_BLOCK,     /* {% */
+    TOKEN_BLOCK_END, /* %} */
+    TOKEN_PRINT,     /* {{ */
+    TOKEN_PRINT_END, /* }} */
+    TOKEN_NAME,
+    TOKEN_STRING,
+    TOKEN_NUMBER,
+    TOKEN_OPERATOR, /* and brackets and separators: in `text` */
+    TOKEN_END
+};
+
+struct token {
+    enum token_kind kind;
+    int line;
+    const struct text *text; /* of data, names, operators; a string's value */
+    struct value number;
+};
+
+/* [*count] tokens, the last of which is TOKEN_END. `source` is valid UTF-8. */
+struct token *lexer_read(struct task *task, const char *source, size_t length, size_t *count);
+
+/* ---- The tree ------------------------------------------------------------------------------------------ */
+
+/* Which fields a node uses depends on its kind. */
 
 enum node_kind {
     /* ---- Expressions ---- */
@@ -119,5 +151,49 @@ struct syntax {
 
 /* Parses a template within the task, to which everything belongs. `source` is valid UTF-8. */
 struct syntax *syntax_parse(struct task *task, const char *source, size_t length);
+
+/* ---- The parser ---------------------------------------------------------------------------------------- */
+
+/* Shared by its two halves, statements and expressions. */
+
+struct parser {
+    struct task *task;
+    const struct token *token; /* the current one */
+    struct syntax *syntax;
+    bool used[SYMBOL_KNOWN]; /* names that the innermost macro has used so far */
+    size_t loops;            /* around the current statement, within the innermost macro */
+    /* The first filter or test that doesn't exist, NULL: all do. As in Jinja, those of a condition's branches
+     * don't count before they are reached. */
+    const struct node *unknown;
+    bool conditional; /* within such a branch; what has variables of its own in it doesn't count as within */
+};
+
+struct node *parser_node(struct parser *parser, enum node_kind kind);
+void parser_add(struct parser *parser, struct node_list *list, struct node *node);
+/* Accounts for the height of a node's child; returns the child. */
+struct node *parser_child(struct parser *parser, struct node *node, struct node *child);
+uint32_t parser_symbol(struct parser *parser, const struct text *name);
+
+/* Remembers a filter or test that doesn't exist, if that is an error even where it isn't reached. */
+void parser_note_unknown(struct parser *parser, const struct node *node, bool known);
+
+bool parser_sees(const struct parser *parser, const char *operator);
+bool parser_sees_name(const struct parser *parser, const char *name);
+bool parser_skip(struct parser *parser, const char *operator); /* whether it was there */
+bool parser_skip_name(struct parser *parser, const char *name);
+void parser_expect(struct parser *parser, const char *operator);
+void parser_expect_name(struct parser *parser, const char *name);
+const struct text *parser_name(struct parser *parser); /* any */
+_Noreturn void parser_fail(struct parser *parser);     /* the current token is unexpected */
+
+/* An expression; without `condition`, "if" ends it. */
+struct node *parser_expression(struct parser *parser, bool condition);
+/* Expressions, a tuple if there are commas. `end`: a name that also ends it, or NULL. */
+struct node *parser_tuple(struct parser *parser, bool condition, const char *end, bool empty);
+/* Names to assign to; with `attributes`, also those of namespaces. */
+struct node *parser_target(struct parser *parser, const char *end, bool attributes);
+/* Filters after `node`, with which `|` begins; `node` may be NULL. */
+struct node *parser_filters(struct parser *parser, struct node *node, bool first);
+struct node *parser_unary(struct parser *parser, bool filters);
 
 #endif

@@ -1,5 +1,6 @@
-/* task.c: see task.h. */
-#include "template/task.h"
+/* task.c: memory and limits of a template that is parsed or rendered, and the way out (value.h). */
+#include "common/assert.h"
+#include "template/value.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ void task_end(struct task *task)
 
 bool task_run(struct task *task, void (*work)(struct task *task, void *user), void *user)
 {
+    ENGINE_ASSERT(task->depth == 0);
     if (setjmp(task->failed)) return false;
     work(task, user);
     return true;
@@ -83,6 +85,7 @@ void *task_array(struct task *task, size_t count, size_t size)
 
 void *task_grow(struct task *task, void *items, size_t count, size_t *capacity, size_t size)
 {
+    ENGINE_ASSERT(count <= *capacity);
     if (count < *capacity) return items;
     size_t more = count < 4 ? 4 : count * 2;
     void *grown = task_array(task, more, size);
@@ -105,5 +108,6 @@ void task_enter(struct task *task)
 
 void task_leave(struct task *task)
 {
+    ENGINE_ASSERT(task->depth > 0);
     task->depth--;
 }

@@ -1,6 +1,6 @@
-/* template.h: templates in Jinja's language: texts with a program in them. Parsed once, rendered any number of
- * times, by several threads if need be. What is rendered has spans: what the template wrote, and what came from
- * the user. The module knows nothing of models or tokens. */
+/* template.h: templates in Jinja's language: texts with a program in them. Parsed once, rendered any number
+ * of times, by several threads if need be. What is rendered has spans: what the template wrote, and what came
+ * from the user. The module knows nothing of models or tokens. */
 #ifndef ENGINE_TEMPLATE_TEMPLATE_H
 #define ENGINE_TEMPLATE_TEMPLATE_H
 
@@ -13,7 +13,7 @@
 struct template;
 struct template_output;
 
-/* `name` is for messages. ENGINE_ERROR_DATA: a mistake in the text, with its line. */
+/* `name` is for messages. ENGINE_ERROR_DATA: an error in the text, with its line. */
 int template_create(const char *name, const char *source, size_t length, struct template **template);
 void template_destroy(struct template *template);
 
@@ -28,19 +28,19 @@ struct template_variable {
     struct engine_string json; /* its value */
     const char *what;          /* for messages */
     enum template_check is;
-    /* Of an array of objects: the key whose values, if they are single words, count as the template's: "role" in
-     * "<|" + message.role + "|>". NULL: none. */
+    /* Of an array of objects: the key whose values, if they are single words, count as the template's: "role"
+     * in "<|" + message.role + "|>". NULL: none. */
     const char *word_key;
     /* Not JSON but a plain text, and not the user's: special tokens in it are meant. */
     bool trusted;
 };
 
-/* `now`: for strftime_now, seconds since 1970. ENGINE_ERROR_DATA: a variable isn't JSON, or the template failed
- * with it. The later of two variables of a name counts. */
+/* `now`: for strftime_now, seconds since 1970. ENGINE_ERROR_DATA: a variable isn't JSON, or the template
+ * failed with it. The later of two variables of a name counts. */
 int template_render(const struct template *template, const struct template_variable *variables, size_t count,
                     int64_t now, struct template_output **output);
 
-/* What renderings may still take, together: steps as in task.h; bytes, each. */
+/* What renderings may still take, together: steps as in value.h; bytes, each. */
 struct template_budget {
     uint64_t steps;
     size_t memory;
@@ -51,12 +51,26 @@ int template_render_within(const struct template *template, const struct templat
                            struct template_output **output);
 void template_output_free(struct template_output *output);
 
-/* Ends the text within the last of these messages, which is the assistant's: after its content. ENGINE_ERROR_DATA: it
- * is not, or the template does not write the content as it is. */
+/* Ends the text within the last of these messages, which is the assistant's: after its content.
+ * ENGINE_ERROR_DATA: it is not, or the template does not write the content as it is. */
 int template_output_end_in_last(struct template_output *output, struct engine_string messages);
 
 struct engine_string template_output_text(const struct template_output *output);
 /* Byte by byte: 1: it came from the user, 0: the template wrote it. [length of the text] */
 const unsigned char *template_output_marks(const struct template_output *output);
+
+/* ---- Named templates (named-templates.c) --------------------------------------------------------------- */
+
+/* Templates that a model without one can be given by name. */
+
+struct named_template {
+    const char *name;
+    const char *source;
+};
+
+/* NULL: there is none. */
+const struct named_template *named_template_find(const char *name);
+/* NULL past the last. */
+const struct named_template *named_template_at(size_t index);
 
 #endif

@@ -1,12 +1,9 @@
-/* value.c: see value.h. */
+/* value.c: values, lists and dicts (value.h): what they are, how they compare, hash and sort. */
 #include "template/value.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "template/characters.h"
-#include "template/texts.h"
 
 /* ---- Undefined values ---------------------------------------------------------------------------------- */
 
@@ -106,7 +103,7 @@ bool value_is_key(struct task *task, struct value value)
     }
 }
 
-static uint64_t mix(uint64_t hash, uint64_t x)
+static uint64_t mix_hash(uint64_t hash, uint64_t x)
 {
     hash = (hash ^ x) * 0x9E3779B97F4A7C15u;
     return hash ^ hash >> 29;
@@ -120,18 +117,20 @@ static uint64_t hash_of(struct task *task, struct value value)
     case VALUE_TEXT:
         task_charge(task, 2 * value.text->length);
         hash = value.text->length;
-        for (size_t i = 0; i < value.text->length; i++) hash = mix(hash, (unsigned char)value.text->bytes[i]);
+        for (size_t i = 0; i < value.text->length; i++)
+            hash = mix_hash(hash, (unsigned char)value.text->bytes[i]);
         return hash;
-    case VALUE_BOOLEAN: return mix(1, value.boolean);
-    case VALUE_INTEGER: return mix(1, (uint64_t)value.integer);
+    case VALUE_BOOLEAN: return mix_hash(1, value.boolean);
+    case VALUE_INTEGER: return mix_hash(1, (uint64_t)value.integer);
     case VALUE_FLOAT:
         if (value.number >= -9e18 && value.number <= 9e18 && value.number == floor(value.number))
-            return mix(1, (uint64_t)(int64_t)value.number);
+            return mix_hash(1, (uint64_t)(int64_t)value.number);
         memcpy(&hash, &value.number, sizeof hash);
-        return mix(2, hash);
+        return mix_hash(2, hash);
     case VALUE_TUPLE:
         task_charge(task, TASK_STEP_ITEM * value.list->count);
-        for (size_t i = 0; i < value.list->count; i++) hash = mix(hash, hash_of(task, value.list->items[i]));
+        for (size_t i = 0; i < value.list->count; i++)
+            hash = mix_hash(hash, hash_of(task, value.list->items[i]));
         return hash;
     default: return value.kind;
     }
@@ -390,7 +389,7 @@ struct list *value_items(struct task *task, struct value value)
         return list;
     case VALUE_TEXT:
         list = list_create(task, 0);
-        text = texts_as_html(task, value.text, false);
+        text = text_as_html(task, value.text, false);
         for (size_t at = 0; at < text->length;) {
             size_t length = utf8_length((unsigned char)text->bytes[at]);
             list_add(task, list, value_text(text_part(task, text, at, at + length)));
@@ -418,4 +417,49 @@ bool value_contains(struct task *task, struct value value, struct value item)
     for (size_t i = 0; i < list->count; i++)
         if (value_equals(task, list->items[i], item)) return true;
     return false;
+}
+
+/* ---- Sorting ------------------------------------------------------------------------------------------- */
+
+/* Whether b has to go before a, which is before it now. */
+static bool is_before(struct task *task, struct value b, struct value a, bool reverse)
+{
+    int order;
+    if (!value_order(task, b, a, &order)) {
+        value_need(task, b);
+        value_need(task, a);
+        task_fail(task, "'<' not supported between instances of '%s' and '%s'", value_type(b), value_type(a));
+    }
+    return reverse ? order == 1 : order < 0;
+}
+
+/* A merge sort, bottom up. */
+size_t *order_values(struct task *task, const struct value *keys, size_t count, bool reverse)
+{
+    size_t *order = task_array(task, count + 1, sizeof *order),
+           *other = task_array(task, count + 1, sizeof *other);
+    for (size_t i = 0; i < count; i++) order[i] = i;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t from = 0; from < count; from += 2 * width) {
+            size_t middle = from + width < count ? from + width : count;
+            size_t to = middle + width < count ? middle + width : count;
+            size_t a = from, b = middle;
+            for (size_t at = from; at < to; at++) {
+                bool second =
+                    a == middle || (b < to && is_before(task, keys[order[b]], keys[order[a]], reverse));
+                other[at] = second ? order[b++] : order[a++];
+            }
+        }
+        size_t *sorted = other;
+        other = order;
+        order = sorted;
+    }
+    return order;
+}
+
+size_t *order_pairs(struct task *task, const struct dict *dict)
+{
+    struct value *keys = task_array(task, dict->count + 1, sizeof *keys);
+    for (size_t i = 0; i < dict->count; i++) keys[i] = dict->pairs[i].key;
+    return order_values(task, keys, dict->count, false);
 }

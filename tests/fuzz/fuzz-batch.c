@@ -7,7 +7,7 @@
 
 #include "commands/batch-line.h"
 #include "queue/queue.h"
-#include "sample/settings.h"
+#include "sample/sampler.h"
 #include "tokenizers.h"
 
 static void must(bool good)

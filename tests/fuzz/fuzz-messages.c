@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "internal.h"
-#include "template/named.h"
 #include "template/template.h"
 #include "tokenizers.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "reply/recognise.h"
-#include "template/characters.h"
 #include "template/template.h"
+#include "template/value.h"
 #include "tokenizers.h"
 
 static const char messages[] = "[{\"role\": \"system\", \"content\": \" Be brief.\\n\"}, {\"role\": "

@@ -10,7 +10,7 @@
 #include "cases.h"
 #define TOLERANCE 1e-5
 #include "engine.h"
-#include "sample/steps.h"
+#include "sample/internal.h"
 
 /* What becomes of a line: options, whose texts and tables are beside them. */
 struct chain {

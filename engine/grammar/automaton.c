@@ -1,22 +1,22 @@
-/* machine.c: see machine.h. */
-#include "grammar/machine.h"
-
+/* automaton.c: the states of an automaton, as they come up (internal.h). Called by token-masks.c and
+ * grammar.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "grammar/reserve.h"
+#include "common/assert.h"
+#include "grammar/internal.h"
 
-#define MOST_POSITIONS 20000 /* looked at for one state */
+#define MAX_POSITIONS 20000 /* looked at for one state */
 /* Edges looked at for one token or mask, or what takes as long: about a tenth of a second. */
-#define MOST_EFFORT     10000000
+#define MAX_EFFORT      10000000
 #define POSITION_EFFORT 8
 #define STATE_EFFORT    300
 #define FULL            ((size_t)48 << 20)
 
 /* ---- Tables ---- */
 
-static uint32_t mix(uint64_t key)
+static uint32_t mix_hash(uint64_t key)
 {
     key ^= key >> 33;
     key *= 0xff51afd7ed558ccdull;
@@ -50,7 +50,7 @@ static uint32_t *key_find(struct machine *machine, struct key_set *set, uint64_t
         free(old.rounds);
         free(old.values);
     }
-    size_t at = mix(key) & (set->size - 1);
+    size_t at = mix_hash(key) & (set->size - 1);
     while (set->rounds[at] == set->round && set->keys[at] != key) at = (at + 1) & (set->size - 1);
     *known = set->rounds[at] == set->round;
     if (!*known) {
@@ -71,7 +71,7 @@ static void key_clear(struct key_set *set)
 
 static uint32_t frame_hash(const struct frame *frame)
 {
-    return mix(((uint64_t)frame->node << 32 | frame->below) * 0x9e3779b97f4a7c15ull + frame->count);
+    return mix_hash(((uint64_t)frame->node << 32 | frame->below) * 0x9e3779b97f4a7c15ull + frame->count);
 }
 
 static bool grow_frame_table(struct machine *machine)
@@ -95,8 +95,9 @@ static bool grow_frame_table(struct machine *machine)
 }
 
 /* The number of a stack; 0: failed. */
-static uint32_t push_frame(struct machine *machine, uint32_t node, uint32_t count, uint32_t below)
+static uint32_t machine_push_frame(struct machine *machine, uint32_t node, uint32_t count, uint32_t below)
 {
+    ENGINE_ASSERT(below < machine->n_frames);
     struct frame frame = {node, count, below};
     if (!grow_frame_table(machine)) return 0;
     uint32_t mask = machine->n_frame_table - 1, at = frame_hash(&frame) & mask, found;
@@ -104,8 +105,7 @@ static uint32_t push_frame(struct machine *machine, uint32_t node, uint32_t coun
         const struct frame *other = &machine->frames[found];
         if (other->node == node && other->count == count && other->below == below) return found;
     }
-    if (!reserve(&machine->status, (void **)&machine->frames, &machine->frame_capacity, machine->n_frames + 1,
-                 sizeof frame))
+    if (!GRAMMAR_RESERVE(&machine->status, machine->frames, machine->frame_capacity, machine->n_frames + 1))
         return 0;
     machine->frames[machine->n_frames] = frame;
     machine->frame_table[at] = machine->n_frames;
@@ -131,22 +131,21 @@ static void too_much(struct machine *machine)
                                       "the grammar is too ambiguous: this text can be read in too many ways");
 }
 
-static void spend(struct machine *machine, uint64_t effort)
+static void machine_spend(struct machine *machine, uint64_t effort)
 {
     machine->effort += effort;
-    if (machine->effort > MOST_EFFORT) too_much(machine);
+    if (machine->effort > MAX_EFFORT) too_much(machine);
 }
 
-static void add_position(struct machine *machine, uint32_t node, uint32_t frame)
+static void machine_add_position(struct machine *machine, uint32_t node, uint32_t frame)
 {
     bool known;
     if (machine->status || !machine->automaton->nodes[node].fruitful) return;
-    spend(machine, POSITION_EFFORT);
+    machine_spend(machine, POSITION_EFFORT);
     if (!key_find(machine, &machine->seen, (uint64_t)node << 32 | frame, &known) || known) return;
-    if (machine->seen.used > MOST_POSITIONS) too_much(machine);
+    if (machine->seen.used > MAX_POSITIONS) too_much(machine);
     if (machine->status) return;
-    if (!reserve(&machine->status, (void **)&machine->work, &machine->work_capacity, machine->n_work + 1,
-                 sizeof *machine->work))
+    if (!GRAMMAR_RESERVE(&machine->status, machine->work, machine->work_capacity, machine->n_work + 1))
         return;
     machine->work[machine->n_work++] = (struct position){node, frame};
 }
@@ -159,7 +158,7 @@ static void note_run(struct machine *machine, uint16_t run, uint32_t count)
 }
 
 /* A loop whose part has been there `count` times. */
-static void enter_loop(struct machine *machine, uint32_t at, uint32_t count, uint32_t below)
+static void machine_enter_loop(struct machine *machine, uint32_t at, uint32_t count, uint32_t below)
 {
     const struct node *node = &machine->automaton->nodes[at];
     bool empty = machine->automaton->nodes[node->first].nullable, known;
@@ -171,55 +170,55 @@ static void enter_loop(struct machine *machine, uint32_t at, uint32_t count, uin
         uint32_t *fewest = key_find(machine, &machine->entered, (uint64_t)at << 32 | below, &known);
         if (!fewest || (known && *fewest <= count)) return;
         *fewest = count;
-        add_position(machine, node->next, below);
+        machine_add_position(machine, node->next, below);
     }
     if (count >= node->most || !machine->automaton->nodes[node->first].fruitful) return;
     note_run(machine, node->run, node->most == EXPR_NO_LIMIT ? UINT32_MAX : node->most - count);
-    uint32_t frame = push_frame(machine, at, count, below);
-    if (frame) add_position(machine, node->first, frame);
+    uint32_t frame = machine_push_frame(machine, at, count, below);
+    if (frame) machine_add_position(machine, node->first, frame);
 }
 
-static void leave(struct machine *machine, uint32_t frame_at)
+static void machine_leave(struct machine *machine, uint32_t frame_at)
 {
     if (frame_at == 0) {
         machine->complete = true;
         return;
     }
+    ENGINE_ASSERT(frame_at < machine->n_frames);
     struct frame frame = machine->frames[frame_at];
-    /* A loop stands on the stack as itself; a rule's caller as the node after the call, which may be a loop too
-     * and then is marked by a count that loops don't have. */
+    /* A loop stands on the stack as itself; a rule's caller as the node after the call, which may be a loop
+     * too and then is marked by a count that loops don't have. */
     if (machine->automaton->nodes[frame.node].kind == NODE_LOOP && frame.count != UINT32_MAX)
-        enter_loop(machine, frame.node, frame.count + 1, frame.below);
+        machine_enter_loop(machine, frame.node, frame.count + 1, frame.below);
     else
-        add_position(machine, frame.node, frame.below);
+        machine_add_position(machine, frame.node, frame.below);
 }
 
-static void call(struct machine *machine, const struct node *node, uint32_t frame)
+static void machine_call(struct machine *machine, const struct node *node, uint32_t frame)
 {
     /* What comes last in a rule needs no frame, so lists that are rules don't let the stack grow. */
     if (machine->automaton->nodes[node->next].kind != NODE_RETURN) {
-        frame = push_frame(machine, node->next, UINT32_MAX, frame);
+        frame = machine_push_frame(machine, node->next, UINT32_MAX, frame);
         if (!frame) return;
     }
-    add_position(machine, node->first, frame);
+    machine_add_position(machine, node->first, frame);
 }
 
-static void expand(struct machine *machine, struct position position)
+static void machine_expand(struct machine *machine, struct position position)
 {
     const struct automaton *automaton = machine->automaton;
     const struct node *node = &automaton->nodes[position.node];
     switch (node->kind) {
-    case NODE_RETURN: leave(machine, position.frame); break;
+    case NODE_RETURN: machine_leave(machine, position.frame); break;
     case NODE_FORK:
         note_run(machine, node->run, UINT32_MAX);
         for (uint32_t i = 0; i < node->count; i++)
-            add_position(machine, automaton->targets[node->first + i], position.frame);
+            machine_add_position(machine, automaton->targets[node->first + i], position.frame);
         break;
-    case NODE_CALL: call(machine, node, position.frame); break;
-    case NODE_LOOP: enter_loop(machine, position.node, 0, position.frame); break;
+    case NODE_CALL: machine_call(machine, node, position.frame); break;
+    case NODE_LOOP: machine_enter_loop(machine, position.node, 0, position.frame); break;
     default:
-        if (reserve(&machine->status, (void **)&machine->found, &machine->found_capacity,
-                    machine->n_found + 1, sizeof position))
+        if (GRAMMAR_RESERVE(&machine->status, machine->found, machine->found_capacity, machine->n_found + 1))
             machine->found[machine->n_found++] = position;
     }
 }
@@ -233,7 +232,7 @@ static int by_position(const void *left, const void *right)
 
 static void close_over(struct machine *machine)
 {
-    while (machine->n_work > 0 && !machine->status) expand(machine, machine->work[--machine->n_work]);
+    while (machine->n_work > 0 && !machine->status) machine_expand(machine, machine->work[--machine->n_work]);
     if (machine->n_found > 1) qsort(machine->found, machine->n_found, sizeof *machine->found, by_position);
 }
 
@@ -243,7 +242,7 @@ static uint32_t found_hash(const struct machine *machine)
 {
     uint32_t hash = machine->complete ? 0x51ed270bu : 0;
     for (size_t i = 0; i < machine->n_found; i++)
-        hash = hash * 31 + mix((uint64_t)machine->found[i].node << 32 | machine->found[i].frame);
+        hash = hash * 31 + mix_hash((uint64_t)machine->found[i].node << 32 | machine->found[i].frame);
     return hash;
 }
 
@@ -277,13 +276,11 @@ static bool grow_state_table(struct machine *machine)
 static bool room_for_state(struct machine *machine)
 {
     size_t groups = machine->automaton->n_groups, capacity = machine->state_capacity;
-    if (!reserve(&machine->status, (void **)&machine->positions, &machine->position_capacity,
-                 machine->n_positions + machine->n_found, sizeof *machine->positions))
+    if (!GRAMMAR_RESERVE(&machine->status, machine->positions, machine->position_capacity,
+                         machine->n_positions + machine->n_found))
         return false;
     if (machine->n_states < capacity) return true;
-    if (!reserve(&machine->status, (void **)&machine->states, &capacity, machine->n_states + 1,
-                 sizeof *machine->states))
-        return false;
+    if (!GRAMMAR_RESERVE(&machine->status, machine->states, capacity, machine->n_states + 1)) return false;
     uint32_t *next = realloc(machine->next, capacity * groups * sizeof *next);
     if (!next) {
         machine->status = error_memory("grammar");
@@ -295,7 +292,7 @@ static bool room_for_state(struct machine *machine)
 }
 
 /* The state of what the closure has found. */
-static uint32_t intern(struct machine *machine)
+static uint32_t machine_intern(struct machine *machine)
 {
     close_over(machine);
     if (machine->status) return STATE_UNKNOWN;
@@ -330,20 +327,20 @@ static uint32_t intern(struct machine *machine)
 uint32_t machine_start(struct machine *machine)
 {
     closure_begin(machine);
-    add_position(machine, machine->automaton->start, 0);
-    return intern(machine);
+    machine_add_position(machine, machine->automaton->start, 0);
+    return machine_intern(machine);
 }
 
 /* Follows the edges of a position for a byte, and narrows [low, high] to the bytes that do the same. */
-static void follow(struct machine *machine, struct position position, uint8_t byte, uint8_t *low,
-                   uint8_t *high)
+static void machine_follow(struct machine *machine, struct position position, uint8_t byte, uint8_t *low,
+                           uint8_t *high)
 {
     const struct node *node = &machine->automaton->nodes[position.node];
     if (node->kind != NODE_BYTES) return;
     const struct byte_edge *edge = machine->automaton->edges + node->first, *end = edge + node->count;
     for (; edge < end && edge->high < byte; edge++)
         if (edge->high >= *low) *low = (uint8_t)(edge->high + 1);
-    spend(machine, 1 + (uint64_t)(edge - (machine->automaton->edges + node->first)));
+    machine_spend(machine, 1 + (uint64_t)(edge - (machine->automaton->edges + node->first)));
     if (edge == end) return;
     if (edge->low > byte) {
         if (edge->low <= *high) *high = (uint8_t)(edge->low - 1);
@@ -351,11 +348,12 @@ static void follow(struct machine *machine, struct position position, uint8_t by
     }
     if (edge->low > *low) *low = edge->low;
     if (edge->high < *high) *high = edge->high;
-    add_position(machine, edge->target, position.frame);
+    machine_add_position(machine, edge->target, position.frame);
 }
 
 uint32_t machine_step(struct machine *machine, uint32_t from, uint8_t byte)
 {
+    ENGINE_ASSERT(from < machine->n_states);
     if (from == STATE_DEAD) return STATE_DEAD;
     uint32_t to = machine_known(machine, from, byte);
     if (to != STATE_UNKNOWN) return to;
@@ -363,10 +361,11 @@ uint32_t machine_step(struct machine *machine, uint32_t from, uint8_t byte)
     uint8_t low = 0, high = 255;
     closure_begin(machine);
     for (uint32_t i = 0; i < machine->states[from].count && !machine->status; i++)
-        follow(machine, machine->positions[machine->states[from].first + i], byte, &low, &high);
-    to = intern(machine);
+        machine_follow(machine, machine->positions[machine->states[from].first + i], byte, &low, &high);
+    to = machine_intern(machine);
     if (to == STATE_UNKNOWN) return to;
     uint32_t *row = machine->next + (size_t)from * automaton->n_groups;
+    ENGINE_ASSERT(low <= byte && byte <= high);
     for (uint32_t group = automaton->groups[low]; group <= automaton->groups[high]; group++) row[group] = to;
     return to;
 }
@@ -378,8 +377,8 @@ uint32_t machine_token(struct machine *machine, uint32_t from, uint32_t token, b
     if (bytes != STATE_DEAD) {
         struct state state = machine->states[bytes];
         for (uint32_t i = 0; i < state.count; i++)
-            add_position(machine, machine->positions[state.first + i].node,
-                         machine->positions[state.first + i].frame);
+            machine_add_position(machine, machine->positions[state.first + i].node,
+                                 machine->positions[state.first + i].frame);
         machine->complete = state.complete;
         note_run(machine, state.run, state.run_count);
     }
@@ -388,9 +387,9 @@ uint32_t machine_token(struct machine *machine, uint32_t from, uint32_t token, b
         const struct node *node = &machine->automaton->nodes[position.node];
         if (node->kind == NODE_TOKEN &&
             (node->least ? is_text && node->first != token : node->first == token))
-            add_position(machine, node->next, position.frame);
+            machine_add_position(machine, node->next, position.frame);
     }
-    return intern(machine);
+    return machine_intern(machine);
 }
 
 /* ---- Creation, and forgetting ---- */
@@ -406,8 +405,7 @@ int machine_create(struct machine *machine, const struct automaton *automaton, s
     *machine = (struct machine){.automaton = automaton, .mask_size = mask_size};
     machine->seen.round = machine->entered.round = 1;
     /* The empty stack, and the dead state. */
-    if (!reserve(&machine->status, (void **)&machine->frames, &machine->frame_capacity, 1,
-                 sizeof *machine->frames) ||
+    if (!GRAMMAR_RESERVE(&machine->status, machine->frames, machine->frame_capacity, 1) ||
         !room_for_state(machine)) {
         machine_destroy(machine);
         return ENGINE_ERROR_MEMORY;
@@ -463,7 +461,8 @@ static void copy_frames(const struct machine *machine, struct machine *fresh, ui
     /* A frame is made after the one below it. */
     for (uint32_t f = 1; f < machine->n_frames; f++) {
         const struct frame *frame = &machine->frames[f];
-        if (numbers[f]) numbers[f] = push_frame(fresh, frame->node, frame->count, numbers[frame->below]);
+        if (numbers[f])
+            numbers[f] = machine_push_frame(fresh, frame->node, frame->count, numbers[frame->below]);
     }
 }
 
@@ -481,15 +480,16 @@ int machine_trim(struct machine *machine, uint32_t *states, size_t count)
     machine_begin(&fresh);
     copy_frames(machine, &fresh, numbers, states, count);
     for (size_t i = 0; i < count && !fresh.status; i++) {
+        ENGINE_ASSERT(states[i] < machine->n_states);
         struct state state = machine->states[states[i]];
         if (states[i] == STATE_DEAD) continue;
         closure_begin(&fresh);
         for (uint32_t p = 0; p < state.count; p++)
-            add_position(&fresh, machine->positions[state.first + p].node,
-                         numbers[machine->positions[state.first + p].frame]);
+            machine_add_position(&fresh, machine->positions[state.first + p].node,
+                                 numbers[machine->positions[state.first + p].frame]);
         fresh.complete = state.complete;
         note_run(&fresh, state.run, state.run_count);
-        moved[i] = intern(&fresh);
+        moved[i] = machine_intern(&fresh);
         fresh.effort = 0;
     }
     status = fresh.status;

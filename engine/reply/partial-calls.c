@@ -1,12 +1,13 @@
-/* partial.c: see partial.h. What comes before the arguments is short, so it is read again with each piece of text. */
-#include "reply/partial.h"
-
+/* partial-calls.c: follows tool calls while they are written (internal.h). What comes before the arguments is
+ * short, so it is read again with each piece of text. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/json-read.h"
+#include "reply/internal.h"
 
-#define MOST_HEAD 4096 /* bytes before the arguments */
+#define MAX_HEAD 4096 /* bytes before the arguments */
 
 enum found {
     FOUND, /* the arguments begin */
@@ -22,21 +23,16 @@ struct head {
     bool complete;     /* nothing but the arguments can follow */
 };
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 static size_t skip_space(const struct partial_text *text, size_t at)
 {
-    while (at < text->length && is_space(text->data[at])) at++;
+    while (at < text->length && is_json_space(text->data[at])) at++;
     return at;
 }
 
 /* ---- Heads ---- */
 
 /* Moves *at past white space to the byte `wanted`, and past that. */
-static enum found pass(const struct partial_text *text, size_t *at, char wanted)
+static enum found pass_byte(const struct partial_text *text, size_t *at, char wanted)
 {
     *at = skip_space(text, *at);
     if (*at == text->length) return MORE;
@@ -46,9 +42,9 @@ static enum found pass(const struct partial_text *text, size_t *at, char wanted)
 }
 
 /* A JSON string at *at, after white space, for the caller. */
-static enum found read_string(const struct partial_text *text, size_t *at, json_t **string)
+static enum found read_head_string(const struct partial_text *text, size_t *at, json_t **string)
 {
-    enum found found = pass(text, at, '"');
+    enum found found = pass_byte(text, at, '"');
     size_t from = *at - 1;
     *string = NULL;
     if (found != FOUND) return found;
@@ -64,60 +60,61 @@ static enum found read_string(const struct partial_text *text, size_t *at, json_
 }
 
 /* What comes after a key. */
-static enum found read_value(const struct partial_text *text, size_t *at, const char *key, struct head *head)
+static enum found read_head_member(const struct partial_text *text, size_t *at, const char *key,
+                                   struct head *head)
 {
     json_t *value;
-    enum found found = pass(text, at, ':');
+    enum found found = pass_byte(text, at, ':');
     if (found != FOUND) return found;
     if (strcmp(key, "arguments") == 0 || strcmp(key, "parameters") == 0) {
-        found = pass(text, at, '{');
+        found = pass_byte(text, at, '{');
         head->complete = true;
         head->arguments = *at - 1;
         return head->name ? found : NONE;
     }
-    found = read_string(text, at, &value);
+    found = read_head_string(text, at, &value);
     if (found != FOUND) return found;
     json_t **kept = strcmp(key, "name") == 0 ? &head->name : strcmp(key, "id") == 0 ? &head->id : NULL;
     json_t *old = kept ? *kept : value;
     if (kept) *kept = value;
     json_decref(old);
-    found = pass(text, at, ',');
+    found = pass_byte(text, at, ',');
     return found == FOUND ? NEXT : found;
 }
 
 /* {"name": …, "arguments": {, in an array or not, after others or not */
 static enum found read_object_head(const struct partial_text *text, size_t at, struct head *head)
 {
-    while (at < text->length && (is_space(text->data[at]) || memchr("[,;", text->data[at], 3))) at++;
-    enum found found = pass(text, &at, '{');
+    while (at < text->length && (is_json_space(text->data[at]) || memchr("[,;", text->data[at], 3))) at++;
+    enum found found = pass_byte(text, &at, '{');
     if (found == FOUND) found = NEXT;
     while (found == NEXT) {
         json_t *key;
-        found = read_string(text, &at, &key);
-        if (found == FOUND) found = read_value(text, &at, json_string_value(key), head);
+        found = read_head_string(text, &at, &key);
+        if (found == FOUND) found = read_head_member(text, &at, json_string_value(key), head);
         json_decref(key);
     }
     return found;
 }
 
-static json_t *trimmed(const char *text, size_t length)
+static json_t *trimmed_string(const char *text, size_t length)
 {
-    while (length > 0 && is_space(*text)) text++, length--;
-    while (length > 0 && is_space(text[length - 1])) length--;
+    while (length > 0 && is_json_space(*text)) text++, length--;
+    while (length > 0 && is_json_space(text[length - 1])) length--;
     return json_stringn(text, length);
 }
 
 /* The arguments, after `at` and white space. */
 static enum found read_bare(const struct partial_text *text, size_t at, struct head *head)
 {
-    enum found found = pass(text, &at, '{');
+    enum found found = pass_byte(text, &at, '{');
     head->arguments = at - 1;
     head->complete = true;
     return found;
 }
 
 /* Where `mark` begins, from `at` on; SIZE_MAX: nowhere. */
-static size_t find(const struct partial_text *text, size_t at, const char *mark)
+static size_t find_from(const struct partial_text *text, size_t at, const char *mark)
 {
     const char *found =
         at < text->length ? memmem(text->data + at, text->length - at, mark, strlen(mark)) : NULL;
@@ -128,9 +125,9 @@ static size_t find(const struct partial_text *text, size_t at, const char *mark)
 static enum found read_mistral_head(const struct partial_text *text, struct head *head)
 {
     static const char id_mark[] = "[CALL_ID]", mark[] = "[ARGS]";
-    size_t end = find(text, 0, mark), id = find(text, 0, id_mark), brace = find(text, 0, "{");
+    size_t end = find_from(text, 0, mark), id = find_from(text, 0, id_mark), brace = find_from(text, 0, "{");
     if (brace < end) {
-        head->name = trimmed(text->data, brace);
+        head->name = trimmed_string(text->data, brace);
         return calls_is_name(json_string_value(head->name), json_string_length(head->name))
                    ? read_bare(text, brace, head)
                    : NONE;
@@ -138,10 +135,10 @@ static enum found read_mistral_head(const struct partial_text *text, struct head
     if (end == SIZE_MAX) return MORE;
     if (id < end) {
         size_t from = id + strlen(id_mark);
-        head->name = trimmed(text->data, id);
-        head->id = trimmed(text->data + from, end - from);
+        head->name = trimmed_string(text->data, id);
+        head->id = trimmed_string(text->data + from, end - from);
     } else {
-        head->name = trimmed(text->data, end);
+        head->name = trimmed_string(text->data, end);
     }
     return read_bare(text, end + strlen(mark), head);
 }
@@ -150,16 +147,16 @@ static enum found read_mistral_head(const struct partial_text *text, struct head
 static enum found read_deepseek_head(const struct partial_text *text, struct head *head)
 {
     static const char mark[] = "<｜tool▁sep｜>", block[] = "```json";
-    size_t end = find(text, 0, mark);
+    size_t end = find_from(text, 0, mark);
     if (end == SIZE_MAX) return MORE;
     size_t after = end + strlen(mark), begin = skip_space(text, after);
     if (begin == text->length || text->data[begin] == '{') {
-        head->name = trimmed(text->data, end);
+        head->name = trimmed_string(text->data, end);
         return read_bare(text, begin, head);
     }
-    size_t fence = find(text, begin, block);
+    size_t fence = find_from(text, begin, block);
     if (fence == SIZE_MAX) return MORE;
-    head->name = trimmed(text->data + after, fence - after);
+    head->name = trimmed_string(text->data + after, fence - after);
     return read_bare(text, fence + strlen(block), head);
 }
 
@@ -231,10 +228,10 @@ static enum found read_tail(const struct partial_text *text, size_t *at)
         if (*at == text->length) return MORE;
         if (text->data[*at] == '}') return ++*at, FOUND;
         json_t *key = NULL, *value = NULL;
-        enum found found = pass(text, at, ',');
-        if (found == FOUND) found = read_string(text, at, &key);
-        if (found == FOUND) found = pass(text, at, ':');
-        if (found == FOUND) found = read_string(text, at, &value);
+        enum found found = pass_byte(text, at, ',');
+        if (found == FOUND) found = read_head_string(text, at, &key);
+        if (found == FOUND) found = pass_byte(text, at, ':');
+        if (found == FOUND) found = read_head_string(text, at, &value);
         json_decref(key);
         json_decref(value);
         if (found != FOUND) return found;
@@ -254,7 +251,7 @@ static void begin_call(struct partial *p, const struct partial_text *text, struc
 {
     struct head head = {0};
     enum found found = read_head(text, p->from, &head);
-    if (found == MORE && text->length - p->from > MOST_HEAD) found = NONE;
+    if (found == MORE && text->length - p->from > MAX_HEAD) found = NONE;
     if (found == FOUND && !is_tool(text->tools, head.name)) found = NONE;
     if (found == NONE) p->phase = PARTIAL_LOST;
     if (found == FOUND) {
@@ -271,6 +268,7 @@ static void begin_call(struct partial *p, const struct partial_text *text, struc
 bool partial_next(struct partial *p, const struct partial_text *text, struct partial_news *news)
 {
     *news = (struct partial_news){0};
+    ENGINE_ASSERT(text->length >= p->from && text->length >= p->at);
     if (p->phase == PARTIAL_HEAD && p->from < text->length) begin_call(p, text, news);
     if (p->phase == PARTIAL_ARGUMENTS) {
         size_t from = p->at;
@@ -284,7 +282,7 @@ bool partial_next(struct partial *p, const struct partial_text *text, struct par
     if (p->phase == PARTIAL_TAIL && in_object(text, p->from)) {
         size_t at = p->at;
         enum found found = read_tail(text, &at);
-        if (found == MORE && text->length - p->at > MOST_HEAD) found = NONE;
+        if (found == MORE && text->length - p->at > MAX_HEAD) found = NONE;
         if (found == NONE) p->phase = PARTIAL_LOST;
         if (found != FOUND) return false;
         p->phase = PARTIAL_HEAD;

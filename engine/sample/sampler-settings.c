@@ -1,6 +1,5 @@
-/* settings.c: see settings.h. */
-#include "sample/settings.h"
-
+/* sampler-settings.c: reads a caller's sampler options: the names of the chain's steps, the ranges of
+ * numbers, copies of texts and tables. Called when a request or a sampler is created. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "sample/sampler.h"
 
 #define MAX_LAST_N     (1u << 24)
 #define MAX_BIASES     (1u << 20)
@@ -34,7 +34,7 @@ static const struct {
                    {"temp", STEP_TEMPERATURE}};
 
 /* "top-k" is the same as "top_k". */
-static bool is_name(const char *name, const char *given, size_t length)
+static bool is_step_name(const char *name, const char *given, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if (name[i] == '\0' || (given[i] == '-' ? '_' : given[i]) != name[i]) return false;
@@ -44,12 +44,12 @@ static bool is_name(const char *name, const char *given, size_t length)
 static int add_step(struct sampler_settings *settings, const char *name, size_t length)
 {
     uint8_t found = STEP_COUNT;
-    if (settings->n_steps == SETTINGS_MOST_STEPS)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "samplers: more than %d steps", SETTINGS_MOST_STEPS);
+    if (settings->n_steps == SAMPLER_MAX_STEPS)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "samplers: more than %d steps", SAMPLER_MAX_STEPS);
     for (unsigned step = 0; step < STEP_COUNT; step++)
-        if (is_name(step_names[step], name, length)) found = (uint8_t)step;
+        if (is_step_name(step_names[step], name, length)) found = (uint8_t)step;
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (is_name(other_names[i].name, name, length)) found = other_names[i].step;
+        if (is_step_name(other_names[i].name, name, length)) found = other_names[i].step;
     if (found < STEP_COUNT) {
         settings->steps[settings->n_steps++] = found;
         return ENGINE_OK;
@@ -72,14 +72,14 @@ static int read_steps(const char *names, struct sampler_settings *settings)
 
 /* ---- Numbers ---- */
 
-static int check_range(const char *name, float value, float lowest, float highest)
+static int check_option_range(const char *name, float value, float lowest, float highest)
 {
     if (value >= lowest && value <= highest) return ENGINE_OK; /* false for NaN */
     return error_raise(ENGINE_ERROR_ARGUMENT, "%s is %g; it must be %g to %g", name, (double)value,
                        (double)lowest, (double)highest);
 }
 
-static int check_count(const char *name, uint32_t value, uint32_t highest)
+static int check_option_count(const char *name, uint32_t value, uint32_t highest)
 {
     if (value <= highest) return ENGINE_OK;
     return error_raise(ENGINE_ERROR_ARGUMENT, "%s is %" PRIu32 "; it must be at most %" PRIu32, name, value,
@@ -89,26 +89,26 @@ static int check_count(const char *name, uint32_t value, uint32_t highest)
 static int check_options(const struct engine_sampler_options *options)
 {
     const float most = 3.4e38f; /* nearly any finite number */
-    int status = check_range("temperature", options->temperature, 0, most);
-    if (!status) status = check_range("top_p", options->top_p, 0, 1);
-    if (!status) status = check_range("min_p", options->min_p, 0, 1);
-    if (!status) status = check_range("typical_p", options->typical_p, 0, 1);
-    if (!status) status = check_range("penalty_repeat", options->penalty_repeat, 0, most);
-    if (!status) status = check_range("penalty_frequency", options->penalty_frequency, -most, most);
-    if (!status) status = check_range("penalty_presence", options->penalty_presence, -most, most);
-    if (!status) status = check_count("penalty_last_n", options->penalty_last_n, MAX_LAST_N);
-    if (!status) status = check_range("dynatemp_range", options->dynatemp_range, 0, most);
-    if (!status) status = check_range("dynatemp_exponent", options->dynatemp_exponent, 0, most);
-    if (!status) status = check_range("top_n_sigma", options->top_n_sigma, -most, most);
-    if (!status) status = check_range("xtc_probability", options->xtc_probability, 0, 1);
-    if (!status) status = check_range("xtc_threshold", options->xtc_threshold, 0, 1);
-    if (!status) status = check_count("mirostat", options->mirostat, 2);
-    if (!status) status = check_range("mirostat_tau", options->mirostat_tau, 0, most);
-    if (!status) status = check_range("mirostat_eta", options->mirostat_eta, 0, most);
-    if (!status) status = check_range("dry_multiplier", options->dry_multiplier, 0, most);
-    if (!status) status = check_range("dry_base", options->dry_base, 0, most);
-    if (!status) status = check_count("dry_allowed_length", options->dry_allowed_length, MAX_LAST_N);
-    if (!status) status = check_count("dry_penalty_last_n", options->dry_penalty_last_n, MAX_LAST_N);
+    int status = check_option_range("temperature", options->temperature, 0, most);
+    if (!status) status = check_option_range("top_p", options->top_p, 0, 1);
+    if (!status) status = check_option_range("min_p", options->min_p, 0, 1);
+    if (!status) status = check_option_range("typical_p", options->typical_p, 0, 1);
+    if (!status) status = check_option_range("penalty_repeat", options->penalty_repeat, 0, most);
+    if (!status) status = check_option_range("penalty_frequency", options->penalty_frequency, -most, most);
+    if (!status) status = check_option_range("penalty_presence", options->penalty_presence, -most, most);
+    if (!status) status = check_option_count("penalty_last_n", options->penalty_last_n, MAX_LAST_N);
+    if (!status) status = check_option_range("dynatemp_range", options->dynatemp_range, 0, most);
+    if (!status) status = check_option_range("dynatemp_exponent", options->dynatemp_exponent, 0, most);
+    if (!status) status = check_option_range("top_n_sigma", options->top_n_sigma, -most, most);
+    if (!status) status = check_option_range("xtc_probability", options->xtc_probability, 0, 1);
+    if (!status) status = check_option_range("xtc_threshold", options->xtc_threshold, 0, 1);
+    if (!status) status = check_option_count("mirostat", options->mirostat, 2);
+    if (!status) status = check_option_range("mirostat_tau", options->mirostat_tau, 0, most);
+    if (!status) status = check_option_range("mirostat_eta", options->mirostat_eta, 0, most);
+    if (!status) status = check_option_range("dry_multiplier", options->dry_multiplier, 0, most);
+    if (!status) status = check_option_range("dry_base", options->dry_base, 0, most);
+    if (!status) status = check_option_count("dry_allowed_length", options->dry_allowed_length, MAX_LAST_N);
+    if (!status) status = check_option_count("dry_penalty_last_n", options->dry_penalty_last_n, MAX_LAST_N);
     return status;
 }
 
@@ -168,7 +168,7 @@ static void free_texts(const struct engine_string *texts)
     free((struct engine_string *)(size_t)texts);
 }
 
-static int copy_all(const struct engine_sampler_options *given, struct sampler_settings *settings)
+static int copy_options(const struct engine_sampler_options *given, struct sampler_settings *settings)
 {
     static const struct engine_string usual[] = {{"\n", 1}, {":", 1}, {"\"", 1}, {"*", 1}};
     struct engine_sampler_options *options = &settings->options;
@@ -198,12 +198,12 @@ int sampler_settings_read(const struct engine_sampler_options *given, struct sam
     status = check_options(&known);
     if (!status) status = read_steps(known.samplers, settings);
     if (status) return status;
-    status = copy_all(&known, settings);
+    status = copy_options(&known, settings);
     if (status) sampler_settings_free(settings);
     return status;
 }
 
-bool settings_want_dry(const struct sampler_settings *settings)
+bool sampler_settings_want_dry(const struct sampler_settings *settings)
 {
     const struct engine_sampler_options *options = &settings->options;
     if (options->mirostat > 0 || options->dry_multiplier <= 0 || options->dry_base < 1 ||

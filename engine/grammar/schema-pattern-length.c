@@ -1,16 +1,16 @@
-/* pattern-length.c: the strings of a regular expression that have so many characters at least and at most.
+/* schema-pattern-length.c: the strings of a regular expression that have so many characters at least and at
+ * most.
  *
- * The expression becomes a graph: a node for each character in it, which is followed by others. A rule stands for
- * "this node's character was the last one, and so many have come". */
+ * The expression becomes a graph: a node for each character in it, which is followed by others. A rule stands
+ * for "this node's character was the last one, and so many have come". */
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "grammar/pattern.h"
-#include "grammar/reserve.h"
+#include "grammar/schema.h"
 
-#define MOST_NODES  20000
-#define MOST_STEPS  150000 /* from one rule to another */
-#define MOST_LENGTH 1000000
+#define MAX_NODES  20000
+#define MAX_STEPS  150000 /* from one rule to another */
+#define MAX_LENGTH 1000000
 
 enum graph_kind {
     GRAPH_END,
@@ -59,20 +59,19 @@ static uint32_t too_large(struct graph *graph)
 
 /* ---- The graph ---- */
 
-static uint32_t add_node(struct graph *graph, enum graph_kind kind, uint32_t a, uint32_t b)
+static uint32_t graph_add_node(struct graph *graph, enum graph_kind kind, uint32_t a, uint32_t b)
 {
-    if (graph->n_nodes >= MOST_NODES) return too_large(graph);
-    if (!reserve(&graph->exprs->status, (void **)&graph->nodes, &graph->node_capacity, graph->n_nodes + 1,
-                 sizeof *graph->nodes))
+    if (graph->n_nodes >= MAX_NODES) return too_large(graph);
+    if (!GRAMMAR_RESERVE(&graph->exprs->status, graph->nodes, graph->node_capacity, graph->n_nodes + 1))
         return 0;
     graph->nodes[graph->n_nodes] = (struct graph_node){.kind = kind, .a = a, .b = b};
     return (uint32_t)graph->n_nodes++;
 }
 
-static uint32_t add_expr(struct graph *graph, uint32_t at, uint32_t next);
+static uint32_t graph_add_expr(struct graph *graph, uint32_t at, uint32_t next);
 
 /* A list of parts. */
-static uint32_t add_sequence(struct graph *graph, uint32_t at, uint32_t next)
+static uint32_t graph_add_sequence(struct graph *graph, uint32_t at, uint32_t next)
 {
     const struct exprs *exprs = graph->exprs;
     size_t count = 0;
@@ -81,47 +80,47 @@ static uint32_t add_sequence(struct graph *graph, uint32_t at, uint32_t next)
     if (!parts) return graph->exprs->status = error_memory("JSON schema"), 0;
     count = 0;
     for (uint32_t part = exprs->items[at].first; part; part = exprs->items[part].next) parts[count++] = part;
-    while (count-- > 0 && !exprs->status) next = add_expr(graph, parts[count], next);
+    while (count-- > 0 && !exprs->status) next = graph_add_expr(graph, parts[count], next);
     free(parts);
     return next;
 }
 
 /* More rounds than characters may come are as good as any number of them: a round without a character adds
  * nothing. */
-static uint32_t add_repeat(struct graph *graph, const struct expr *repeat, uint32_t next)
+static uint32_t graph_add_repeat(struct graph *graph, const struct expr *repeat, uint32_t next)
 {
     uint32_t least = repeat->a, most = repeat->b, part = repeat->first;
     if (graph->most != EXPR_NO_LIMIT && most > graph->most) most = EXPR_NO_LIMIT;
     if (graph->most != EXPR_NO_LIMIT && least > graph->most) least = graph->most + 1;
     uint32_t from = next;
     if (most == EXPR_NO_LIMIT) {
-        from = add_node(graph, GRAPH_FORK, 0, next);
-        uint32_t round = add_expr(graph, part, from);
+        from = graph_add_node(graph, GRAPH_FORK, 0, next);
+        uint32_t round = graph_add_expr(graph, part, from);
         if (graph->exprs->status) return 0;
         graph->nodes[from].a = round;
         if (least > 0) from = round, least--;
     } else {
         for (uint32_t i = least; i < most && !graph->exprs->status; i++)
-            from = add_node(graph, GRAPH_FORK, add_expr(graph, part, from), next);
+            from = graph_add_node(graph, GRAPH_FORK, graph_add_expr(graph, part, from), next);
     }
-    for (uint32_t i = 0; i < least && !graph->exprs->status; i++) from = add_expr(graph, part, from);
+    for (uint32_t i = 0; i < least && !graph->exprs->status; i++) from = graph_add_expr(graph, part, from);
     return from;
 }
 
 /* The node where an expression begins that `next` comes after. */
-static uint32_t add_expr(struct graph *graph, uint32_t at, uint32_t next)
+static uint32_t graph_add_expr(struct graph *graph, uint32_t at, uint32_t next)
 {
     const struct expr expr = graph->exprs->items[at]; /* a copy: the table may move */
     if (!exprs_spend(graph->exprs, 1)) return 0;
     switch (expr.kind) {
-    case EXPR_RULE: return add_node(graph, GRAPH_CHARACTER, expr.a, next);
-    case EXPR_SEQ: return add_sequence(graph, at, next);
-    case EXPR_REPEAT: return add_repeat(graph, &expr, next);
+    case EXPR_RULE: return graph_add_node(graph, GRAPH_CHARACTER, expr.a, next);
+    case EXPR_SEQ: return graph_add_sequence(graph, at, next);
+    case EXPR_REPEAT: return graph_add_repeat(graph, &expr, next);
     case EXPR_ALT: {
-        uint32_t from = add_expr(graph, expr.first, next);
+        uint32_t from = graph_add_expr(graph, expr.first, next);
         for (uint32_t part = graph->exprs->items[expr.first].next; part && !graph->exprs->status;
              part = graph->exprs->items[part].next)
-            from = add_node(graph, GRAPH_FORK, from, add_expr(graph, part, next));
+            from = graph_add_node(graph, GRAPH_FORK, from, graph_add_expr(graph, part, next));
         return from;
     }
     default: return next; /* empty */
@@ -129,7 +128,7 @@ static uint32_t add_expr(struct graph *graph, uint32_t at, uint32_t next)
 }
 
 /* The characters that may come at a node, and whether nothing need come. */
-static void follow(struct graph *graph, uint32_t from)
+static void graph_follow(struct graph *graph, uint32_t from)
 {
     size_t n_work = 0;
     graph->round++;
@@ -162,7 +161,7 @@ static struct length_rule *find_rule(const struct graph *graph, uint32_t node, u
     return &graph->table[at];
 }
 
-static bool grow_table(struct graph *graph)
+static bool grow_length_table(struct graph *graph)
 {
     struct length_rule *old = graph->table;
     size_t n_old = graph->n_table;
@@ -185,10 +184,9 @@ static bool grow_table(struct graph *graph)
 static uint32_t rule_after(struct graph *graph, uint32_t at, uint32_t length)
 {
     int *status = &graph->exprs->status;
-    if (!grow_table(graph)) return 0;
+    if (!grow_length_table(graph)) return 0;
     struct length_rule *rule = find_rule(graph, at, length);
-    if (!rule->node && reserve(status, (void **)&graph->tasks, &graph->task_capacity, graph->n_tasks + 1,
-                               sizeof *graph->tasks)) {
+    if (!rule->node && GRAMMAR_RESERVE(status, graph->tasks, graph->task_capacity, graph->n_tasks + 1)) {
         *rule = (struct length_rule){at, length, expr_rule_new(graph->exprs, "length")};
         graph->tasks[graph->n_tasks++] = (struct graph_task){graph->nodes[at].b, length, rule->rule};
         graph->n_rules++;
@@ -201,10 +199,10 @@ static uint32_t rest_from(struct graph *graph, uint32_t at, uint32_t length)
 {
     struct exprs *exprs = graph->exprs;
     uint32_t list = expr_alt(exprs), next = length < graph->cap ? length + 1 : graph->cap;
-    follow(graph, at);
+    graph_follow(graph, at);
     if (graph->ends && length >= graph->least) expr_add(exprs, list, expr_text(exprs, ""));
     for (size_t i = 0; i < graph->n_found && length < graph->most && !exprs->status; i++) {
-        if (++graph->n_steps > MOST_STEPS) return too_large(graph);
+        if (++graph->n_steps > MAX_STEPS) return too_large(graph);
         uint32_t character = graph->nodes[graph->found[i]].a;
         uint32_t rule = rule_after(graph, graph->found[i], next);
         expr_add(exprs, list, EXPR_SEQ_OF(exprs, expr_rule(exprs, character), expr_rule(exprs, rule)));
@@ -221,10 +219,10 @@ uint32_t schema_pattern_between(struct schema_reader *reader, const char *patter
                           .most = most,
                           .cap = most == EXPR_NO_LIMIT ? least : most};
     uint32_t found = 0;
-    if (graph.cap > MOST_LENGTH) return too_large(&graph);
+    if (graph.cap > MAX_LENGTH) return too_large(&graph);
     struct pattern read = schema_pattern_of_rules(reader, pattern, length);
-    add_node(&graph, GRAPH_END, 0, 0);
-    uint32_t start = graph.exprs->status ? 0 : add_expr(&graph, read.expr, 0);
+    graph_add_node(&graph, GRAPH_END, 0, 0);
+    uint32_t start = graph.exprs->status ? 0 : graph_add_expr(&graph, read.expr, 0);
     graph.work = calloc(graph.n_nodes + 1, sizeof *graph.work);
     graph.found = calloc(graph.n_nodes + 1, sizeof *graph.found);
     if ((!graph.work || !graph.found) && !graph.exprs->status)

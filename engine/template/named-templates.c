@@ -1,6 +1,7 @@
-/* named.c: see named.h. The formats are those that the families of models were trained on, and the names llama.cpp's.
- * bos_token is empty where the tokenizer doesn't begin texts with one. */
-#include "template/named.h"
+/* named-templates.c: the templates that a model without one can be given by name (template.h). The formats
+ * are those that the families of models were trained on, and the names llama.cpp's. bos_token is empty where
+ * the tokenizer doesn't begin texts with one. */
+#include "template/template.h"
 
 #include <string.h>
 

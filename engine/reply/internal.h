@@ -1,0 +1,205 @@
+/* internal.h: the parts of a reply's reader, from the text of calls to the state machine.
+ *
+ *   reply.c           the state machine, the marks of each format
+ *   reply-pieces.c    what it hands out
+ *   calls.c           complete calls
+ *   partial-calls.c   calls while they are written
+ *   recognise.c       which format a chat template is for */
+#ifndef ENGINE_REPLY_INTERNAL_H
+#define ENGINE_REPLY_INTERNAL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "common/text.h"
+#include "engine.h"
+
+/* The last of enum engine_reply_format. */
+#define REPLY_LAST_FORMAT ENGINE_REPLY_GPT_OSS
+
+/* White space of JSON. */
+static inline bool is_json_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* ---- Complete calls (calls.c) ---- */
+
+/* How the text between the marks of a call is written. */
+enum calls_form {
+    /* {"name": …, "arguments" or "parameters": {…}}, several of them, or an array of them */
+    CALLS_OBJECTS,
+    /* an object as above, or Qwen's <function=NAME><parameter=KEY>VALUE</parameter></function> */
+    CALLS_HERMES,
+    /* after <|python_tag|>: objects as above, NAME.call(KEY="VALUE", …), or a program */
+    CALLS_PYTHON,
+    /* an array of objects, or NAME[CALL_ID]ID[ARGS]{…}, without [CALL_ID]ID or [ARGS] in older ones */
+    CALLS_MISTRAL,
+    /* NAME<｜tool▁sep｜>{…}, or function<｜tool▁sep｜>NAME and the object in a ```json block */
+    CALLS_DEEPSEEK,
+};
+
+/* The calls in `text`, as an array of {"name": string, "arguments": object, "id": string or absent}, at least
+ * one. NULL: this is not a complete call, or there is no memory. `tools`, an array of OpenAI's tools or NULL,
+ * says which of Qwen's parameters are strings. `cut`: the text may have gone on, so a program is not
+ * complete. */
+json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools, bool cut);
+
+/* Whether `text` may be a function's name: letters, digits, and a few marks that APIs allow. */
+bool calls_is_name(const char *text, size_t length);
+
+/* An array of one call with the arguments `text`, a JSON object. NULL as above. Empty arguments are {}. */
+json_t *calls_named(const char *name, size_t name_length, const char *text, size_t length);
+
+/* ---- Calls while they are written (partial-calls.c) ---- */
+
+/* A call's name as soon as it is certain, then its arguments. Only calls of tools that exist, whose arguments
+ * come after the name as a JSON object, are followed. Others are read when they are complete. */
+
+enum partial_phase {
+    PARTIAL_HEAD,      /* before the arguments */
+    PARTIAL_ARGUMENTS, /* within them: the call has begun */
+    PARTIAL_TAIL,      /* after them */
+    PARTIAL_LOST       /* this is nothing that can be followed */
+};
+
+/* The calls between two marks. All zero: nothing has been read. */
+struct partial {
+    enum partial_phase phase;
+    size_t from;  /* where the call begins, or would */
+    size_t at;    /* what has been read, from the ARGUMENTS on */
+    size_t after; /* the end of the arguments of the last call that has ended */
+    uint32_t depth;
+    bool in_string, escaped;
+    uint32_t n_begun;
+};
+
+/* What the text is. */
+struct partial_text {
+    enum calls_form form;
+    const char *function; /* the tool, if it is known already; else NULL */
+    const char *data;
+    size_t length;       /* not less than before; what was there before is unchanged */
+    const json_t *tools; /* as calls_read has them */
+};
+
+struct partial_news {
+    bool begins, ends;  /* a call */
+    char *name, *id;    /* if it begins, for the caller to free; the id may be NULL */
+    bool out_of_memory; /* for the name or the id */
+    struct engine_string arguments;
+};
+
+/* What else is known of the calls by now; all of it after some calls. False: nothing new. */
+bool partial_next(struct partial *partial, const struct partial_text *text, struct partial_news *news);
+
+/* Whether the text ends where the arguments of another call have to begin. `news`, unless it is NULL: of that
+ * call, with no arguments; it begins and ends if the call is one of a tool that exists. */
+bool partial_awaits(const struct partial *partial, const struct partial_text *text,
+                    struct partial_news *news);
+
+/* Where what belongs to none of the calls that have ended begins: after the marks that close the last one. */
+size_t partial_rest(const struct partial *partial, const struct partial_text *text);
+
+/* ---- Marks (reply.c) ---- */
+
+/* Formats set apart reasoning, content and calls by marks. */
+
+/* Where in the reply the text belongs. */
+enum reply_state {
+    REPLY_START, /* nothing but white space came yet, and it is undecided what that belongs to */
+    REPLY_CONTENT,
+    REPLY_REASONING,
+    REPLY_CALL,
+    REPLY_BETWEEN, /* DeepSeek: between calls */
+    REPLY_HEADER,  /* gpt-oss: the channel and the recipient of a message */
+    REPLY_MESSAGE  /* gpt-oss: not a state of its own; the header says which */
+};
+
+struct engine_reply;
+
+/* A mark that ends one state and begins another. */
+struct reply_mark {
+    uint32_t formats; /* bits 1 << enum engine_reply_format */
+    enum reply_state from;
+    const char *text;
+    enum reply_state to;
+    enum calls_form form; /* to REPLY_CALL: how it is written */
+};
+
+extern const struct reply_mark reply_marks[];
+extern const size_t n_reply_marks;
+
+/* Llama 3 writes a call without a mark: the reply is a JSON object. */
+extern const struct reply_mark reply_bare_call;
+
+/* Whether the format has the mark, and it may come now. */
+bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_mark *mark);
+
+/* ---- Replies ---- */
+
+struct engine_reply {
+    uint32_t format;
+    json_t *tools; /* NULL: calls are content */
+    void (*piece)(void *user, const struct engine_reply_piece *piece);
+    void *user;
+
+    enum reply_state state;
+    struct text_buffer held; /* added and not yet handed out */
+    size_t n_searched;       /* bytes at the start of `held` in which no mark begins */
+    char first;              /* of these bytes, apart from white space; 0: none yet */
+    bool in_string; /* REPLY_CALL: a JSON string is open after these bytes, and marks in it are its text */
+    bool plain;     /* REPLY_CALL: this is no call, so it ends with the first mark, wherever that stands */
+    const struct reply_mark *opened; /* REPLY_CALL: the mark that began it; NULL: a message of gpt-oss */
+    char *function;                  /* REPLY_CALL of gpt-oss: its recipient */
+    /* REPLY_CALL, REPLY_BETWEEN, REPLY_HEADER: the marks and the header before the held text, which are
+     * content if this is no call. */
+    struct text_buffer lead;
+    struct text_buffer
+        gap;          /* white space that belongs to the content if more of it follows, other than calls */
+    bool keeps_gap;   /* the gap belongs to what is no call, if this is none, though nothing is before it */
+    bool has_content; /* some has been handed out */
+    bool follows;     /* calls are handed out as they are written */
+    struct partial partial; /* REPLY_CALL: what of it has been */
+    bool trim;          /* white space at the start of what follows is not content: at most it is the gap */
+    bool plain_between; /* REPLY_BETWEEN: the mark that began it was content, so the one that ends it is */
+    bool channel;       /* REPLY_HEADER of gpt-oss: begins with the channel, whose mark is gone */
+    bool quiet;         /* the end of the prompt is read: nothing is handed out */
+    bool marked;        /* a mark has come */
+    bool cut;           /* the text ends where a limit cut it */
+    bool ended;
+    uint32_t n_calls;
+};
+
+/* Appends to one of the reply's texts. */
+static inline int reply_append(struct text_buffer *text, const char *added, size_t length)
+{
+    return text_buffer_add(text, added, length) ? ENGINE_OK : error_memory("a reply");
+}
+
+/* ---- Pieces (reply-pieces.c) ---- */
+
+int reply_hand_out(struct engine_reply *reply, uint32_t part, const char *text, size_t length);
+/* Text that is content as it was written. */
+int reply_hand_out_content(struct engine_reply *reply, const char *text, size_t length);
+/* Remembers white space between contents, of which the first counts. */
+int reply_set_gap(struct engine_reply *reply, const char *space, size_t length);
+
+int reply_add_lead(struct engine_reply *reply, const char *text, size_t length);
+/* What was written before the held text belongs to what it means. */
+void reply_forget_lead(struct engine_reply *reply);
+/* What was written before the held text, and `length` bytes of that, are content after all. */
+int reply_give_up(struct engine_reply *reply, size_t length);
+
+/* `close`: the mark that ended the call; NULL: the reply did. */
+json_t *reply_read_calls(const struct engine_reply *reply, size_t length, const char *close);
+/* Hands out what is new of calls in the first `length` bytes. */
+int reply_follow_calls(struct engine_reply *reply, size_t length);
+/* The text of a call has ended after `length` bytes, with `close` or with the reply (NULL). `closes`: the
+ * mark `close` belongs to the call, and not to what follows. */
+int reply_end_call(struct engine_reply *reply, size_t length, const char *close, bool closes);
+
+#endif
