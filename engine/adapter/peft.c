@@ -469,7 +469,7 @@ static int copy_parameter(struct reader *reader, const struct module *module, co
 /* A new part for a tensor, with names only; NULL: out of memory. */
 static struct adapter_part *name_part(struct adapter *adapter, const char *tensor)
 {
-    struct adapter_part *part = &adapter->parts[adapter->n_parts];
+    struct adapter_part *part = &adapter->parts[adapter->n_parts]; /* two for each module at most */
     part->target = join_name(adapter, tensor, "");
     part->a.name = join_name(adapter, tensor, ".lora_a");
     part->b.name = join_name(adapter, tensor, ".lora_b");

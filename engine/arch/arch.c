@@ -6,6 +6,7 @@
 #include "arch/families.h"
 #include "arch/hparams.h"
 #include "base/error.h"
+#include "common/assert.h"
 
 #define X(name) &arch_##name,
 static const struct architecture *const architectures[] = {FAMILIES(X)};
@@ -78,6 +79,7 @@ int arch_read(const struct architecture *architecture, const struct model *model
               struct arch_info *info)
 {
     struct hparams reader = {.model = model};
+    ENGINE_ASSERT(architecture->read && architecture->build);
     hparams_family(model, reader.prefix);
     architecture->read(&reader, hparams, info);
     info->n_embd = hparams_count_required(&reader, "embedding_length");

@@ -3,9 +3,11 @@
 #include <stdio.h>
 
 #include "arch/decoder.h"
+#include "common/assert.h"
 
 static const struct decoder_layer *this_layer(const struct graph *g, const struct decoder *d)
 {
+    ENGINE_ASSERT(g->layer < d->n_layers);
     return &d->layers[g->layer];
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "common/assert.h"
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
@@ -109,6 +110,7 @@ void decoder_read_without_attention(struct hparams *h, struct decoder *d, uint32
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
 {
     decoder_read_without_attention(h, d, kind);
+    ENGINE_ASSERT(d->n_layers <= MAX_LAYERS);
     for (uint32_t i = 0; i < d->n_layers; i++) read_layer(h, d, i, &d->layers[i]);
     read_heads(h, d);
     d->attention_scale = 1 / sqrtf((float)(d->head_dim ? d->head_dim : 1));
@@ -253,6 +255,7 @@ struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct
 
 struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x)
 {
+    ENGINE_ASSERT(g->layer < d->n_layers);
     bool last = g->layer + 1 == d->n_layers && !d->both_ways;
     return last && !(g->shape.watch & WATCH_ALL_TOKENS) ? graph_wanted(g, x) : x;
 }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "common/array.h"
 #include "common/printable.h"
 #include "model/file.h"
 #include "model/names.h"
@@ -71,13 +72,8 @@ static bool split_line(const char *line, size_t length, struct engine_string *na
 
 static int add_listed(struct checksums *checksums, struct engine_string name, const char *digits)
 {
-    if (checksums->n_listed == checksums->capacity) {
-        size_t capacity = checksums->capacity ? 2 * checksums->capacity : 64;
-        struct listed *grown = realloc(checksums->listed, capacity * sizeof *grown);
-        if (!grown) return error_memory("checksums");
-        checksums->listed = grown;
-        checksums->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(checksums->listed, checksums->capacity, checksums->n_listed + 1))
+        return error_memory("checksums");
     struct listed *listed = &checksums->listed[checksums->n_listed];
     listed->name = strndup(name.data, name.length);
     if (!listed->name) return error_memory("checksums");

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
+#include "common/assert.h"
 #include "model/types.h"
 
 struct derived_tensor {
@@ -67,12 +69,8 @@ static struct model_tensor *add(struct derived *derived, const char *name, uint3
 {
     struct derived_tensor *added = calloc(1, sizeof *added);
     char *copy = strdup(name);
-    if (derived->n_tensors == derived->capacity) {
-        size_t capacity = derived->capacity ? 2 * derived->capacity : 64;
-        struct derived_tensor **grown = realloc(derived->tensors, capacity * sizeof(struct derived_tensor *));
-        if (grown) derived->tensors = grown, derived->capacity = capacity;
-    }
-    if (!added || !copy || derived->n_tensors == derived->capacity) {
+    bool has_room = ARRAY_RESERVE(derived->tensors, derived->capacity, derived->n_tensors + 1);
+    if (!added || !copy || !has_room) {
         free(added);
         free(copy);
         free(owned);
@@ -102,6 +100,8 @@ const struct model_tensor *derived_view(struct derived *derived, const struct mo
                                         uint64_t first, const uint64_t ne[3], const char *name)
 {
     const struct type_info *info = type_info(source->type);
+    ENGINE_ASSERT(ne[0] == source->ne[0] &&
+                  first + ne[1] * ne[2] <= source->ne[1] * source->ne[2] * source->ne[3]);
     struct model_tensor *view = add(derived, name, source->type, ne, NULL);
     if (!view) return NULL;
     view->source = source;
@@ -123,6 +123,8 @@ const struct model_tensor *derived_stack(struct derived *derived, const struct m
         return NULL;
     }
     memcpy(kept, parts, n_parts * sizeof(struct model_tensor *));
+    for (size_t i = 1; i < n_parts; i++)
+        ENGINE_ASSERT(parts[i]->type == parts[0]->type && parts[i]->size == parts[0]->size);
     const uint64_t ne[3] = {parts[0]->ne[0], parts[0]->ne[1], n_parts};
     struct model_tensor *stack = add(derived, name, parts[0]->type, ne, (void *)kept);
     if (!stack) return NULL;

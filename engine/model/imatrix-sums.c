@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "common/array.h"
 #include "model/gguf-write.h"
 #include "model/metadata.h"
 #include "model/types.h"
@@ -71,13 +72,7 @@ static int insert(struct imatrix_sums *sums, size_t place, const struct sum *sha
     uint64_t n_values;
     if (checked_mul(shape->n_columns, shape->n_matrices, &n_values) || n_values > SIZE_MAX / sizeof(double))
         return error_memory("importance matrix");
-    if (sums->n == sums->capacity) {
-        size_t capacity = 2 * sums->capacity + 64;
-        struct sum *items = realloc(sums->items, capacity * sizeof *items);
-        if (!items) return error_memory("importance matrix");
-        sums->items = items;
-        sums->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(sums->items, sums->capacity, sums->n + 1)) return error_memory("importance matrix");
     struct sum made = *shape;
     made.name = strdup(shape->name);
     made.squares = calloc((size_t)n_values, sizeof *made.squares);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "model/file.h"
 #include "model/metadata.h"
 #include "model/types.h"
@@ -28,13 +29,8 @@ struct imatrix {
 
 static int add_entry(struct imatrix *imatrix, const char *name, size_t length, uint64_t n)
 {
-    if (imatrix->n_entries == imatrix->capacity) {
-        size_t capacity = imatrix->capacity * 2 + 64;
-        struct imatrix_entry *entries = realloc(imatrix->entries, capacity * sizeof *entries);
-        if (!entries) return error_memory("importance matrix");
-        imatrix->entries = entries;
-        imatrix->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(imatrix->entries, imatrix->capacity, imatrix->n_entries + 1))
+        return error_memory("importance matrix");
     struct imatrix_entry *entry = &imatrix->entries[imatrix->n_entries];
     *entry = (struct imatrix_entry){.name = strndup(name, length), .means = calloc(n, sizeof(float)), .n = n};
     imatrix->n_entries++;

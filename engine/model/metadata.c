@@ -6,6 +6,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "common/array.h"
+#include "common/assert.h"
 #include "model/names.h"
 
 #define CHUNK_SIZE 65536
@@ -82,13 +84,9 @@ size_t metadata_element_size(uint32_t type)
 
 int metadata_add(struct metadata *metadata, const struct metadata_entry *entry)
 {
-    if (metadata->count == metadata->capacity) {
-        size_t capacity = metadata->capacity ? metadata->capacity * 2 : 32;
-        struct metadata_entry *entries = reallocarray(metadata->entries, capacity, sizeof *entries);
-        if (!entries) return error_memory("metadata");
-        metadata->entries = entries;
-        metadata->capacity = capacity;
-    }
+    ENGINE_ASSERT(!metadata->keys.items); /* metadata_finish ends the list */
+    if (!ARRAY_RESERVE(metadata->entries, metadata->capacity, metadata->count + 1))
+        return error_memory("metadata");
     metadata->entries[metadata->count++] = *entry;
     return ENGINE_OK;
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "common/assert.h"
 #include "model/file.h"
 #include "model/hf/directory.h"
 #include "model/safetensors.h"
@@ -197,6 +198,7 @@ size_t model_tensor_count(const struct model *model)
 
 const struct model_tensor *model_tensor_at(const struct model *model, size_t index)
 {
+    ENGINE_ASSERT(index < model->n_tensors);
     return &model->tensors[index];
 }
 
@@ -214,6 +216,8 @@ static uint64_t count_rows(const struct model_tensor *tensor)
 void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64_t n, uint8_t *rows)
 {
     uint64_t row_size = count_rows(tensor) ? tensor->size / count_rows(tensor) : 0;
+    ENGINE_ASSERT(n <= count_rows(tensor) && first <= count_rows(tensor) - n);
+    ENGINE_ASSERT(tensor->maker || tensor->data || n * row_size == 0);
     if (tensor->maker)
         tensor->maker->make(tensor->maker, tensor->first_row + first, n, rows);
     else if (n * row_size > 0)
@@ -285,6 +289,7 @@ void model_allow_rounding(struct model *model)
 void model_tensor_convert(struct model *model, const struct model_tensor *tensor, uint32_t type,
                           const struct model_maker *maker)
 {
+    ENGINE_ASSERT(tensor >= model->tensors && tensor < model->tensors + model->n_tensors);
     struct model_tensor *own = &model->tensors[tensor - model->tensors];
     uint64_t row_size = 0;
     type_row_size(type, own->ne[0], &row_size); /* the type was chosen to fit */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 
 static int compare_names(const void *a, const void *b)
 {
@@ -15,7 +16,7 @@ int names_create(struct names *names, size_t capacity)
 {
     struct name *items = calloc(capacity ? capacity : 1, sizeof *items);
     if (!items) return error_memory("index of names");
-    *names = (struct names){.items = items};
+    *names = (struct names){.items = items, .capacity = capacity};
     return ENGINE_OK;
 }
 
@@ -27,6 +28,7 @@ void names_destroy(struct names *names)
 
 void names_add(struct names *names, const char *text, size_t position)
 {
+    ENGINE_ASSERT(names->count < names->capacity);
     names->items[names->count++] = (struct name){text, position};
 }
 

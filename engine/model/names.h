@@ -11,10 +11,10 @@ struct names {
         const char *text; /* NUL-terminated; not owned */
         size_t position;
     } * items; /* [count], sorted by text */
-    size_t count;
+    size_t count, capacity;
 };
 
-/* names_add adds names; names_sort then makes them searchable. */
+/* names_add adds up to `capacity` names; names_sort then makes them searchable. */
 int names_create(struct names *names, size_t capacity); /* ENGINE_ERROR_MEMORY */
 void names_destroy(struct names *names);
 void names_add(struct names *names, const char *text, size_t position);

@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "common/assert.h"
 #include "internal.h"
 #include "model/types.h"
 #include "quantize/encode.h"
@@ -76,6 +77,8 @@ static void encode_weighted_rows(const struct model_tensor *tensor, uint32_t typ
 enum values_result values_convert(const struct model_tensor *tensor, uint32_t type, const float *weights,
                                   uint64_t at, size_t n, float *x, uint8_t *bytes)
 {
+    ENGINE_ASSERT(n <= values_count(tensor) && at <= values_count(tensor) - n);
+    ENGINE_ASSERT(at % type_info(type)->block_length == 0 && n % type_info(type)->block_length == 0);
     if (!decode(tensor, at, n, x)) return VALUES_NO_MEMORY;
     float largest = encode_largest(type);
     bool good = true;
@@ -164,6 +167,7 @@ static void *work(void *argument)
         if (converter->stop) break;
         pthread_mutex_unlock(&converter->lock);
         while (piece >= converter->first[c + 1]) c++;
+        ENGINE_ASSERT(c < converter->n);
         enum slot_state state = SLOT_NO_MEMORY;
         if (x) state = convert_piece(converter, c, piece, x, slot->bytes);
         pthread_mutex_lock(&converter->lock);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/assert.h"
 #include "model/hf/internal.h"
 #include "model/hf/json.h"
 
@@ -161,6 +162,7 @@ void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32
 {
     const char *full = full_key(config, key);
     size_t size = config->n_layers * sizeof *values;
+    ENGINE_ASSERT(config->n_layers <= HF_MAX_LAYERS);
     uint32_t *copy = full ? metadata_allocate(config->metadata, size) : NULL;
     if (full && !copy) config->status = error_memory("metadata");
     if (!copy) return;
@@ -457,6 +459,7 @@ static bool find_type(struct hf_config *config, const char *name, const char **r
             row = type;
         }
     if (!row) return false;
+    ENGINE_ASSERT(found->read);
     config->architecture = found;
     config->type = *row;
     fill_type(&found->hf, &config->type);

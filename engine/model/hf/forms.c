@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "common/assert.h"
 #include "model/hf/internal.h"
 #include "model/types.h"
 
@@ -92,6 +93,7 @@ int hf_view_matrices(const struct hf_form_input *of, const struct hf_entry *entr
 static void add_piece(struct hf_output *output, const struct hf_matrices *m, uint64_t first_row,
                       const uint64_t ne[4], const uint64_t stride[4])
 {
+    ENGINE_ASSERT(output->n < output->room);
     struct hf_piece *piece = &output->pieces[output->n++];
     *piece = (struct hf_piece){.source = m->source, .start = first_row * m->row_step};
     memcpy(piece->ne, ne, sizeof piece->ne);

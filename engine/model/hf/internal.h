@@ -68,8 +68,8 @@ void hf_view_quantised(const uint64_t dims[3], struct hf_matrices *m);
 
 /* The pieces of up to three tensors that come from stored ones of the same name. */
 struct hf_output {
-    struct hf_piece *pieces; /* [n], with room for hf_most_pieces of each stored tensor */
-    size_t n;
+    struct hf_piece *pieces; /* [n], room for [room]: hf_most_pieces of each stored tensor */
+    size_t n, room;
     uint64_t ne[3]; /* of what one stored tensor gives */
 };
 

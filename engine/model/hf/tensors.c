@@ -363,8 +363,8 @@ static int make_tensors(struct reader *reader, const struct hf_entry *entries, s
     struct hf_output outputs[HF_MAX_PARTS] = {0};
     if (!m) return error_memory("tensor list");
     for (size_t i = 0; i < HF_MAX_PARTS && (i == 0 || form->outputs[i]); i++) {
-        outputs[i].pieces =
-            metadata_allocate(metadata, n * hf_most_pieces(&reader->of, form) * sizeof(struct hf_piece));
+        outputs[i].room = n * hf_most_pieces(&reader->of, form);
+        outputs[i].pieces = metadata_allocate(metadata, outputs[i].room * sizeof(struct hf_piece));
         if (!outputs[i].pieces) return error_memory("tensor list");
     }
     int status = view_entries(reader, entries, n, form, m);

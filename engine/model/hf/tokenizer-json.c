@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "model/hf/tokenizer-parts.h"
 
 /* ---- Text of the metadata's ---- */
@@ -163,12 +164,7 @@ struct joined {
 static bool join(struct joined *joined, struct engine_string left, struct engine_string right)
 {
     size_t length = left.length + right.length;
-    if (length > joined->capacity) {
-        char *grown = realloc(joined->text, 2 * length);
-        if (!grown) return false;
-        joined->text = grown;
-        joined->capacity = 2 * length;
-    }
+    if (!ARRAY_RESERVE(joined->text, joined->capacity, length)) return false;
     if (left.length) memcpy(joined->text, left.data, left.length);
     if (right.length) memcpy(joined->text + left.length, right.data, right.length);
     return true;

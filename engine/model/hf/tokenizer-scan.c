@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <utf8proc.h>
 
+#include "common/array.h"
 #include "model/hf/tokenizer-parts.h"
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
@@ -157,12 +158,7 @@ static bool read_pairs(struct scan *c, struct hf_merges *merges)
     if (!scan_take(c, '[')) return false;
     if (scan_take(c, ']')) return true;
     do {
-        if (merges->n == capacity) {
-            capacity = 2 * capacity + 1024;
-            struct engine_string(*pairs)[2] = realloc(merges->pairs, capacity * sizeof *pairs);
-            if (!pairs) return false;
-            merges->pairs = pairs;
-        }
+        if (!ARRAY_RESERVE(merges->pairs, capacity, merges->n + 1)) return false;
         if (!read_pair(c, &to, merges->pairs[merges->n])) return false;
         merges->n++;
     } while (scan_take(c, ','));
@@ -253,12 +249,7 @@ static bool make_table(struct hf_words *words, bool *equal)
 
 static bool add_word(struct hf_words *words, size_t *capacity, struct engine_string text, int64_t id)
 {
-    if (words->n == *capacity) {
-        *capacity = 2 * *capacity + 1024;
-        struct hf_word *items = realloc(words->items, *capacity * sizeof *items);
-        if (!items) return false;
-        words->items = items;
-    }
+    if (!ARRAY_RESERVE(words->items, *capacity, words->n + 1)) return false;
     words->items[words->n++] = (struct hf_word){text, id};
     return true;
 }
