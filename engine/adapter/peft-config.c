@@ -1,5 +1,5 @@
-/* peft-config.c: adapter_config.json of a PEFT folder. Settings that only say how an adapter was trained
- * are not read. */
+/* peft-config.c: reads adapter_config.json of a PEFT folder. Settings that only say how an adapter was
+ * trained are not read. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>

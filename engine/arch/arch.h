@@ -165,8 +165,8 @@ struct hf_family {
     bool has_layer_norms;  /* else RMS norms */
     bool norms_add_one;    /* norms add 1 to their weights */
     bool has_no_attention; /* config.json has neither heads nor feed-forward networks */
-    const char
-        *scales_all_but; /* ".ffn_up.": all matrices but this are multiplied by factors of config.json */
+    /* ".ffn_up.": all matrices but this are multiplied by factors of config.json. */
+    const char *scales_all_but;
     /* What llama.cpp's converter writes besides: rope.scaling.type "none" and the original context of a
      * rope that isn't scaled; YaRN's logarithmic multiplier. */
     bool writes_no_scaling, writes_original_context, writes_yarn_multiplier;
@@ -233,8 +233,8 @@ struct architecture {
     /* Where llama-quantize treats the family in its own way. */
     struct {
         bool as_falcon; /* the output matrix is Q8_0, and fewer layers get more bits */
-        uint32_t
-            n_layers; /* models of so many layers get more bits for the values of attention; 0: none do */
+        /* Models of so many layers get more bits for the values of attention; 0: none do. */
+        uint32_t n_layers;
         bool needs_groups; /* of those, only models whose heads share keys */
     } quantize;
 };

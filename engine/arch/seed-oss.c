@@ -1,5 +1,5 @@
-/* seed-oss.c: Seed-OSS: Llama with biases on queries, keys and values, heads whose size isn't the width by their
- * number, and rotary positions on halves. github.com/ByteDance-Seed/seed-oss. */
+/* seed-oss.c: Seed-OSS: Llama with biases on queries, keys and values, heads whose size isn't the width by
+ * their number, and rotary positions on halves. github.com/ByteDance-Seed/seed-oss. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

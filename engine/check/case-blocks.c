@@ -11,7 +11,7 @@
 
 /* ---- Router --------------------------------------------------------------------------------------- */
 
-/* Every third logit is one of four values; every fifth is another one plus a little. */
+/* Every third logit is one of four values; every fifth is a different one plus a little. */
 static void make_ties(float *logits, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

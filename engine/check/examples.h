@@ -8,8 +8,8 @@
 
 struct example {
     uint32_t op;
-    const char
-        *what; /* "matmul, gate": the operation, and its form unless it is the plain one, which comes first */
+    /* "matmul, gate": the operation, and its form unless it is the plain one, which comes first. */
+    const char *what;
     void (*make)(struct fixture *fixture, union op_args *args);
 };
 

@@ -1,4 +1,5 @@
-/* explanation.h: whether what a tokenizer's `explain` reports fits the text, itself and the ids of `encode`. */
+/* explanation.h: whether what a tokenizer's `explain` reports fits the text, itself and the ids of
+ * `encode`. */
 #ifndef ENGINE_CHECK_EXPLANATION_H
 #define ENGINE_CHECK_EXPLANATION_H
 

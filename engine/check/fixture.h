@@ -106,8 +106,8 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
 /* The same with n matrices, [k, rows, n], for ENGINE_WEIGHT_MATRICES. */
 struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
                                        uint64_t n, bool data_is_kept, const void *data);
-/* Unclaimed if the plugin's weight_size says so of such matrices, [k, rows] if n is 0: asked before a case makes
- * data for them. */
+/* Unclaimed if the plugin's weight_size says so of such matrices, [k, rows] if n is 0: asked before a case
+ * makes data for them. */
 void fixture_claim_matrices(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows, uint64_t n);
 
 /* ---- Operations ---- */

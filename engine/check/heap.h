@@ -1,4 +1,5 @@
-/* heap.h: how much of this process's heap is allocated, where the C library tells: glibc does, musl doesn't. */
+/* heap.h: how much of this process's heap is allocated, if the C library reports it: glibc does, musl
+ * doesn't. */
 #ifndef ENGINE_CHECK_HEAP_H
 #define ENGINE_CHECK_HEAP_H
 

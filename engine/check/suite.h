@@ -39,7 +39,7 @@ struct suite {
     const char *group;             /* the group that runs; NULL: none */
     bool is_dry;                   /* tries nothing, only sets has_selected */
     bool has_selected;             /* some row was selected */
-    bool is_whole;                 /* concerns all rows: tried whatever is selected */
+    bool is_whole;                 /* concerns all rows: tried for every selection */
     jmp_buf end;
     enum fixture_end ended;
     char message[512];

@@ -166,7 +166,7 @@ int gbnf_read(struct exprs *exprs, const struct grammar_vocab *vocab, const char
  * or a counted repetition.
  *
  * Characters are sequences of UTF-8 bytes here, so a token may end within one. Repetitions with counts are
- * one node each, whatever the counts: how often is on the stack. */
+ * one node each, for any counts: the count is on the stack. */
 
 enum node_kind {
     NODE_RETURN, /* the end of a rule or of a repetition's part: what is on the stack goes on */

@@ -283,7 +283,7 @@ static uint32_t number_between(struct digits digits, unsigned n_whole)
     return list;
 }
 
-/* Whether a bound is above all numbers that are written, whatever its sign. */
+/* Whether a bound of either sign is above all numbers that are written. */
 static bool is_beyond(const struct decimal *bound)
 {
     struct decimal most;

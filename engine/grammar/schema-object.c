@@ -73,7 +73,7 @@ static uint32_t name_tree_add_node(struct name_trees *trees, uint32_t first, uin
 }
 
 /* The tree of the names of `tree` and one more: `text`, which lives as long as the trees, is no beginning of
- * another name, nor the other way round; `rule` comes after it. */
+ * another name, nor the reverse; `rule` comes after it. */
 static uint32_t name_tree_add(struct name_trees *trees, uint32_t tree, const char *text, size_t length,
                               uint32_t rule)
 {
@@ -218,7 +218,7 @@ static void forbid_property(struct property *property)
     property->schema = json_false();
 }
 
-/* "propertyNames" with a list: its names, in that order, are all that there are. */
+/* "propertyNames" with a list: its names, in that order, are the only ones. */
 static void read_name_list(struct object *object, const json_t *schema, const json_t *list)
 {
     json_t *names = json_object(), *name;

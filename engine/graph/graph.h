@@ -89,18 +89,19 @@ struct graph_adapter {
 /* Whose positions a cache holds. */
 enum graph_pool {
     POOL_SEQUENCES, /* those of sequences as they grow */
-    POOL_TEXT, /* the encoder's: of the texts of one batch, F32. Has the block table and slots of POOL_SEQUENCES. */
+    /* The encoder's: of the texts of one batch, F32. Has the block table and slots of POOL_SEQUENCES. */
+    POOL_TEXT,
     POOL_SOURCE /* of the texts that the decoder's sequences are about, as long as those exist */
 };
 
 /* What a layer stores for each position, declared by the family: keys, values, or what both are computed
  * from. */
 struct graph_cache {
-    struct value
-        *value; /* [width, block_size, n_heads, n_blocks or n_window_blocks]; states: F32 [.., n_states] */
+    /* [width, block_size, n_heads, n_blocks or n_window_blocks]; states: F32 [.., n_states]. */
+    struct value *value;
     uint32_t layer;
     bool windowed; /* has INPUT_WINDOW_SLOTS and INPUT_WINDOW_TABLE */
-    bool is_state; /* what a sequence keeps whatever its length, see graph_state */
+    bool is_state; /* what a sequence keeps at any length, see graph_state */
     enum graph_pool pool;
 };
 

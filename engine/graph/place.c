@@ -9,7 +9,7 @@
 
 #define UNPLACED UINT32_MAX
 #define ALIKE    0.9 /* of a speed: what is faster may be so by chance */
-#define FAR      2   /* times as far as the nearest: likewise */
+#define FAR      2   /* times as far as the nearest: the same */
 
 struct state {
     const struct place_request *request;

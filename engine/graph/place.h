@@ -3,9 +3,9 @@
  * Device 0 is the CPU, which takes whatever no other device can or may take. The other devices are filled one
  * after the other, in the order of the layers, so that a token crosses between devices as rarely as possible.
  * The fastest comes first: a token passes through all devices in turn, so its time is the sum of theirs. Of
- * two devices of equal or unknown speed, the one listed later comes first; but of those that are about as fast as
- * each other, the devices of a machine follow each other, and those that are reached fast come first. A device's
- * budget covers its weights, the caches of its layers, and its activations. */
+ * two devices of equal or unknown speed, the one listed later comes first; but of those that are about as
+ * fast as each other, the devices of a machine follow each other, and those that are reached fast come first.
+ * A device's budget covers its weights, the caches of its layers, and its activations. */
 #ifndef ENGINE_GRAPH_PLACE_H
 #define ENGINE_GRAPH_PLACE_H
 

@@ -47,7 +47,7 @@ void schedule_destroy(struct schedule *schedule);
 /* How many steps are needed if nobody asks for logits: those up to the last one that writes to a cache. */
 size_t schedule_lasting(const struct schedule *schedule);
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* The memory and streams of a run. Owned by the context. */
 struct executor {

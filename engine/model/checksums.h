@@ -1,12 +1,12 @@
 /* checksums.h: the checksums that lie beside a folder's files:
  *
- *   SHA256SUMS                                        as sha256sum writes it
- *   NAME -> ../../blobs/CHECKSUM                      Hugging Face's cache: a link to a blob named by its checksum
- *   .cache/huggingface/download/NAME.metadata         what Hugging Face's programs write beside files that they
- *                                                     download into a folder: lines with commit, checksum, time
+ *   SHA256SUMS                                  as sha256sum writes it
+ *   NAME -> ../../blobs/CHECKSUM                Hugging Face's cache: a link to a blob named by its checksum
+ *   .cache/huggingface/download/NAME.metadata   written by Hugging Face's programs beside files that they
+ *                                               download into a folder: lines with commit, checksum, time
  *
- * Hugging Face knows large files by their SHA-256, and others by Git's name for them: the SHA-1 of "blob SIZE", a
- * NUL, and the content. */
+ * Hugging Face knows large files by their SHA-256, and others by Git's name for them: the SHA-1 of "blob
+ * SIZE", a NUL, and the content. */
 #ifndef ENGINE_MODEL_CHECKSUMS_H
 #define ENGINE_MODEL_CHECKSUMS_H
 

@@ -33,7 +33,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are read 
 /* A reader fills metadata (including metadata_finish), tensors and format. On failure, model_close cleans
  * up. */
 int gguf_read(struct model *model); /* and the other parts of a split model */
-/* How many parts the name of one says that there are; 1: it is none. */
+/* The number of parts, as the name of one says; 1: it isn't a part. */
 int64_t gguf_count_parts(const char *path);
 /* The name of part `number`, from 0 on, in new memory, from that of another; NULL: out of memory. */
 char *gguf_part_path(const char *path, int64_t number, int64_t count);

@@ -1,10 +1,11 @@
 /* imatrix.c: see imatrix.h. The formats, as llama-imatrix 0.7.0 writes them (--output-format):
  *
- *   gguf  Tensors in F32: NAME.in_sum2 [columns, experts], the sums of the squares, and NAME.counts [1, experts], the
- *         tokens that these sums are of. Other tensors are of no use here. Metadata: imatrix.datasets, the names of
- *         texts; imatrix.chunk_count, their windows.
- *   dat   int32 entries; for each: int32 length and bytes of its name, int32 calls, int32 n, float32 [n] means times
- *         calls. Then, missing in old files: int32 windows, int32 length and bytes of the text's name. */
+ *   gguf  Tensors in F32: NAME.in_sum2 [columns, experts], the sums of the squares, and NAME.counts
+ *         [1, experts], the tokens of these sums. Other tensors are ignored. Metadata: imatrix.datasets, the
+ *         names of texts; imatrix.chunk_count, their windows.
+ *   dat   int32 entries; for each: int32 length and bytes of its name, int32 calls, int32 n, float32 [n]
+ *         means times calls. Then, missing in old files: int32 windows, int32 length and bytes of the text's
+ *         name. */
 #include "model/imatrix.h"
 
 #include <math.h>

@@ -199,7 +199,7 @@ static int verify_templates(struct verification *work)
     return status;
 }
 
-/* What a directory's readers open, but for the weights. */
+/* What a directory's readers open, except for the weights. */
 static const char *const small_files[] = {
     "config.json",
     "adapter_config.json",

@@ -1,11 +1,11 @@
-/* pipeline.c: how batches are cut so that devices with different layers work at once: while one has a part of the batch,
- * those before it have the next ones. Streams keep the order, so a part finds the cache as the parts before it have left
- * it, and results don't change. */
+/* pipeline.c: how batches are cut so that devices with different layers work at once: while one has a part of
+ * the batch, those before it have the next ones. Streams keep the order, so a part finds the cache as the
+ * parts before it have left it, and results don't change. */
 #include "model/types.h"
 #include "plan/plan.h"
 
-/* How many tokens take as long to compute as reading the weights for them: few on one core, more with each core, which
- * share the memory, and with each byte of a weight; a GPU computes many. */
+/* How many tokens take as long to compute as reading the weights for them: few on one core, more with each
+ * core, which share the memory, and with each byte of a weight; a GPU computes many. */
 #define TOKENS_PER_BYTE        7 /* of weights that are multiplied as whole numbers */
 #define TOKENS_PER_FLOATS_BYTE 2
 #define TOKENS_ON_A_GPU        64
@@ -54,7 +54,8 @@ static uint32_t count_devices(const struct engine_plan *plan, struct cost *cost,
     return n_devices;
 }
 
-/* Tokens of each part if a batch of n is cut into so many: numbers that few shapes of graphs have in common. */
+/* Tokens of each part if a batch of n is cut into so many: numbers that few shapes of graphs have in
+ * common. */
 static uint32_t part_of(uint32_t n, uint32_t n_parts)
 {
     const uint32_t part = (n + n_parts - 1) / n_parts, step = part > 128 ? 16 : part > 16 ? 4 : 1;
@@ -66,8 +67,8 @@ static double time_of(const struct cost *cost, uint32_t part)
     return (part > cost->reading ? part : cost->reading) + cost->fixed;
 }
 
-/* The best size of the parts of a batch, and the time that the batch then takes. With k devices and p parts it is p + k - 1
- * times that of a part on one device. */
+/* The best size of the parts of a batch, and the time that the batch then takes. With k devices and p parts
+ * it is p + k - 1 times that of a part on one device. */
 static uint32_t best_part(const struct cost *cost, uint32_t n, uint32_t n_devices, double *least)
 {
     uint32_t best = n;
@@ -124,9 +125,9 @@ static uint32_t count_processes(const struct engine_plan *plan, const bool *coun
     return n_processes;
 }
 
-/* A group goes through all devices, one after the other. Devices of one process take turns, so with n groups the one that
- * has most of them is busy n times with each. To be worth it, that has to be faster by a twentieth than the parts of a
- * step, which all wait for each other. */
+/* A group goes through all devices, one after the other. Devices of one process take turns, so with n groups
+ * the one that has most of them is busy n times with each. To be worth it, that has to be faster by a
+ * twentieth than the parts of a step, which all wait for each other. */
 uint32_t plan_groups(const struct engine_plan *plan, size_t n_tokens)
 {
     struct cost cost;

@@ -4,12 +4,12 @@
  *   IQ4_XS  8 sub-blocks of 32:  d * s * level, s = -32 … 31, 16 uneven levels
  *   IQ4_NL  blocks of 32:        d * level
  *
- * The search minimises the sum of squared errors, each times its weight. Given levels q, the best scale of a sub-block is
- * sum(x q) / sum(q q), and it explains sum(x q)^2 / sum(q q) of sum(x x). So: (1) for each sub-block try a
- * series of scales that put its largest value near the end of the levels, take the nearest levels for each,
- * and keep the scale that explains most; (2) find the d that brings the whole numbers s closest to those
- * scales; (3) with d fixed, also try the neighbours of each s, with levels chosen again; (4) with s and q
- * fixed, compute the best d, and see if it improves the result of (3). */
+ * The search minimises the sum of squared errors, each times its weight. Given levels q, the best scale of a
+ * sub-block is sum(x q) / sum(q q), and it explains sum(x q)^2 / sum(q q) of sum(x x). So: (1) for each
+ * sub-block try a series of scales that put its largest value near the end of the levels, take the nearest
+ * levels for each, and keep the scale that explains most; (2) find the d that brings the whole numbers s
+ * closest to those scales; (3) with d fixed, also try the neighbours of each s, with levels chosen again; (4)
+ * with s and q fixed, compute the best d, and see if it improves the result of (3). */
 #include "base/half.h"
 #include "quantize/encode.h"
 #include "quantize/lanes.h"

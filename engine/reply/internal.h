@@ -189,9 +189,9 @@ int reply_hand_out_content(struct engine_reply *reply, const char *text, size_t 
 int reply_set_gap(struct engine_reply *reply, const char *space, size_t length);
 
 int reply_add_lead(struct engine_reply *reply, const char *text, size_t length);
-/* What was written before the held text belongs to what it means. */
+/* The text before the held text belongs to what it means. */
 void reply_forget_lead(struct engine_reply *reply);
-/* What was written before the held text, and `length` bytes of that, are content after all. */
+/* The text before the held text, and `length` bytes of that, are content after all. */
 int reply_give_up(struct engine_reply *reply, size_t length);
 
 /* `close`: the mark that ended the call; NULL: the reply did. */

@@ -152,7 +152,7 @@ static int end_text(struct engine_reply *reply, const struct reply_mark *mark, s
     return status;
 }
 
-/* What stands between DeepSeek's calls, of `length` held bytes: nothing, or this is content. */
+/* The text between DeepSeek's calls, `length` held bytes, must be empty; otherwise it is content. */
 static int end_between(struct engine_reply *reply, const struct reply_mark *mark, size_t length)
 {
     bool ends = mark->to == REPLY_CONTENT;

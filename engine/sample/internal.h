@@ -116,7 +116,7 @@ struct history {
     size_t capacity, count, next;
 };
 
-/* Room for so many tokens; 0: none. Returns an enum engine_status. */
+/* Room for this many tokens; 0: none. Returns an enum engine_status. */
 int history_create(struct history *history, size_t capacity);
 void history_destroy(struct history *history);
 
@@ -160,8 +160,8 @@ struct engine_sampler {
     uint64_t random; /* state */
     float mu;        /* of Mirostat */
     struct history history;
-    uint32_t
-        *counts; /* [n_vocab], how often the penalties' last tokens have each token; NULL: no penalties */
+    /* [n_vocab], how often the penalties' last tokens have each token; NULL: no penalties. */
+    uint32_t *counts;
     struct dry dry;
     struct ban ban;
 

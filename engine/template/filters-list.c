@@ -138,7 +138,7 @@ BUILTIN(filter_smallest)
 
 /* ---- Selection ----------------------------------------------------------------------------------------- */
 
-/* What is false has no items here, whatever it is: Jinja looks at it before it asks for items. */
+/* Any false value has no items here: Jinja tests it before it asks for items. */
 static struct list *items_if_true(struct task *task, struct value value)
 {
     return value_truth(value) ? value_items(task, value) : list_create(task, 0);

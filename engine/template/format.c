@@ -490,7 +490,7 @@ const struct text *format_percent(struct task *task, const struct text *format, 
         if (VALUE_IS(value, MISSING)) value = next_value(task, values, &used);
         write_percent(builder, value, &style);
     }
-    /* Python takes whatever has items for a mapping, which may have more than the format needs. */
+    /* Python takes everything that has items for a mapping, which may have more than the format needs. */
     bool mapping = VALUE_IS(values, DICT) || VALUE_IS(values, LIST) || VALUE_IS(values, RANGE) ||
                    VALUE_IS(values, UNDEFINED);
     if (VALUE_IS(values, TUPLE) ? used < values.list->count : !used && !mapping)

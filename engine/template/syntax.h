@@ -130,7 +130,7 @@ struct node {
     enum node_operator op;
     int line;
     uint32_t symbol;
-    uint32_t height; /* of expressions within each other */
+    uint32_t height; /* of nested expressions */
     bool flag;
     const struct text *text;
     struct value value;

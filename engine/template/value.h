@@ -33,7 +33,7 @@
 #define TASK_STEP_WRITE     8  /* appending to a text, besides its bytes */
 /* Touching a byte of text: 1. */
 
-/* Evaluations within each other, and values within each other. */
+/* Nested evaluations, and nested values. */
 #define TASK_MAX_DEPTH 1000
 
 struct task_block;
@@ -107,7 +107,7 @@ size_t character_convert(uint32_t c, enum character_case to, uint32_t out[3]);
 
 /* ---- Texts (text.c) ------------------------------------------------------------------------------------ */
 
-/* Texts know who wrote them. Each byte is the template's or the user's: whatever was in a message stays
+/* Texts know who wrote them. Each byte is the template's or the user's: everything from a message stays
  * marked as the user's when it is cut, joined or changed, so that it is never read as a special token.
  *
  * Texts are immutable, valid UTF-8, and belong to a task. Positions are in bytes unless they are called
@@ -221,7 +221,7 @@ struct list {
     struct value *items; /* [count] */
     size_t count, capacity;
     size_t next;        /* of an iterator: the next item */
-    uint32_t depth;     /* of lists and dicts within each other */
+    uint32_t depth;     /* of nested lists and dicts */
     const char *type;   /* of a view: "dict_items" */
     struct range range; /* of a range */
 };

@@ -49,9 +49,9 @@ struct engine_weight {
     const struct weight_type *type;        /* in the file */
     const struct weight_type *packed_type; /* of the panels */
     uint64_t k, rows;                      /* of a matrix, [k, rows] */
-    uint64_t
-        n_matrices; /* 1 unless made for ENGINE_WEIGHT_MATRICES: other dimensions are counted into rows */
-    uint64_t ne[4]; /* as in the file */
+    /* 1 unless made for ENGINE_WEIGHT_MATRICES: other dimensions are counted into rows. */
+    uint64_t n_matrices;
+    uint64_t ne[4];        /* as in the file */
     const uint8_t *packed; /* panels, see types.h, matrix after matrix; NULL if no matmul uses it */
     const uint8_t *plain;  /* rows as in the file, or NULL where `packed` serves them */
     uint8_t *memory;       /* memory that the weight owns for `packed` and `plain`; NULL: none */

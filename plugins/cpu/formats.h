@@ -95,8 +95,8 @@ static const struct format
     X(TQ2_0, tq2_0)                                                                                          \
     X(Q8_K, q8_k)
 #define INT8_TYPES(X) PACKED_TYPES(X) RAW_TYPES(X)
-/* Those that can also be multiplied without rounding inputs (engine_weight_desc.exact_inputs). Codes have 4 bits,
- * blocks 32 columns. */
+/* Those that can also be multiplied without rounding inputs (engine_weight_desc.exact_inputs). Codes have 4
+ * bits, blocks 32 columns. */
 #define EXACT_TYPES(X)                                                                                       \
     X(Q4_0, q4_0)                                                                                            \
     X(MXFP4, mxfp4)

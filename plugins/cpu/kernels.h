@@ -57,8 +57,8 @@ typedef void few_function(const uint8_t *panel, size_t k, const struct int8_acti
 typedef void quantize_function(const float *const *x, size_t n_tokens, size_t n,
                                const struct int8_activations *out);
 
-/* Tokens of one state and PANEL columns of its head, for `scan`: the formula is that of ENGINE_OP_SCAN. Strides
- * are floats from token to token. */
+/* Tokens of one state and PANEL columns of its head, for `scan`: the formula is that of ENGINE_OP_SCAN.
+ * Strides are floats from token to token. */
 struct scan_piece {
     size_t n_tokens, key_dim;
     const float *q, *k, *a, *b; /* rows of key_dim; a and b NULL: absent */
@@ -80,8 +80,8 @@ typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, si
 
 struct kernels {
     const char *name; /* of the instruction set, as in ENGINE_CPU_ISA */
-    /* Interleaved tokens of a set for f32_tile and int8_tiles; at most TILE_TOKENS. The last is for types whose
-     * tiles are nibbles without mins. */
+    /* Interleaved tokens of a set for f32_tile and int8_tiles; at most TILE_TOKENS. The last is for types
+     * whose tiles are nibbles without mins. */
     size_t f32_tile_tokens, int8_tile_tokens, nibble_tile_tokens;
     size_t int8_few_tokens; /* most tokens of int8 activations that `few` takes; at most int8_tile_tokens */
     size_t int8_panels_at_once; /* 1 or 2: the best number of panels for int8_tiles */
@@ -95,8 +95,8 @@ struct kernels {
      * up to TILE_CHUNKS chunks. */
     void (*int8_tiles)(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums);
-    /* Convert n values of each token of a set to int8, with a scale for each GROUP, whose largest value becomes
-     * 127.
+    /* Convert n values of each token of a set to int8, with a scale for each GROUP, whose largest value
+     * becomes 127.
      * ROUND_FITTED: or one of the QUANTIZE_TRIES - 1 numbers below it if the group rounds better that way,
      * and the scale that fits the rounded values best, which reduces the error by a tenth.
      * ROUND_Q8_0: the scale is the largest value / 127, rounded to float16 within its range.

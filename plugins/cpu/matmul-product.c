@@ -19,7 +19,7 @@ enum {
 /* A thread's scratch memory. */
 struct matmul_scratch {
     struct tile tiles[TILE_CHUNKS * PANELS];
-    float *sums[MATRICES][PANELS_IN_TURN]; /* [columns][PANEL] each, of those panels that there is room for */
+    float *sums[MATRICES][PANELS_IN_TURN]; /* [columns][PANEL] each, of as many panels as fit */
 };
 #define SUMS_SIZE    (BLOCK_TOKENS * PANEL * sizeof(float))
 #define TILES_SIZE   (INT8_STORE_SIZE * TILE_CHUNKS * PANELS) /* which has room for one tile of floats, too */
@@ -270,8 +270,8 @@ static size_t divide(struct matmul_step *step, unsigned n_threads, const struct 
     size_t panels = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), most);
     for (int i = 0; i < TASK_SIZES; i++, panels = n_parts(panels, SMALL_PARTS)) {
         panels = round_up(panels, at_once);
-        /* The last task of each thread becomes smaller ones. For few columns one more size would cost more, as
-         * no task's first weights have been fetched ahead. */
+        /* The last task of each thread becomes smaller ones. For few columns one more size would cost more,
+         * as no task's first weights have been fetched ahead. */
         bool last = i + 1 == TASK_SIZES - few || n_threads == 1;
         size_t n = last ? n_parts(n_panels, panels) : n_panels / panels;
         if (!last) n = n > n_threads ? n - n_threads : 0;

@@ -1,6 +1,6 @@
-/* op-attention-span.c: what queries that share a key/value head get from one span of positions: each one's sum of
- * exp(score - max) * value, the sum of the exponentials, and the max. Spans begin at multiples of SPAN, so that a
- * query's result doesn't depend on how the work was divided. */
+/* op-attention-span.c: what queries that share a key/value head get from one span of positions: each one's
+ * sum of exp(score - max) * value, the sum of the exponentials, and the max. Spans begin at multiples of
+ * SPAN, so that a query's result doesn't depend on how the work was divided. */
 #include "op-attention-span.h"
 
 #include <math.h>
@@ -32,8 +32,8 @@ void attention_fetch(const struct attention *op, const struct work *work, const 
     }
 }
 
-/* Where positions from `first` on lie; no more than *n of them, which becomes how many lie there one after the
- * other. NULL: the block's number is out of range, which attention_fetch reports. */
+/* Where positions from `first` on lie; no more than *n of them, which becomes how many lie there one after
+ * the other. NULL: the block's number is out of range, which attention_fetch reports. */
 static const uint8_t *rows_at(const struct attention *op, const struct view *cache, int32_t sequence,
                               size_t kv_head, size_t first, size_t *n)
 {

@@ -1,5 +1,6 @@
-/* op-attention-weights.c: the weights of attention, for those who want to see them. A task takes the query heads of a
- * token that share a key/value head: scores go to their rows of the output piece by piece, and become weights there. */
+/* op-attention-weights.c: the weights of attention, for those who want to see them. A task takes the query
+ * heads of a token that share a key/value head: scores go to their rows of the output piece by piece, and
+ * become weights there. */
 #include <math.h>
 #include <string.h>
 

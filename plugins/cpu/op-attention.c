@@ -1,11 +1,11 @@
 /* op-attention.c: attention over the paged cache.
  *
- * Positions are taken in spans, each by itself (op-attention-span.c); `merge` adds their results up, in the order
- * of the spans (the online softmax of arXiv 1805.02867).
+ * Positions are taken in spans, each by itself (op-attention-span.c); `merge` adds their results up, in the
+ * order of the spans (the online softmax of arXiv 1805.02867).
  *
  * Few tokens: a task for each token, span, and one or several key/value heads; a second step merges their
- * results. Many tokens: a task for QUERIES queries of a key/value head, which walks along the spans; or, where
- * each token has a sequence of its own, for some tokens and all heads. */
+ * results. Many tokens: a task for QUERIES queries of a key/value head, which walks along the spans; or,
+ * where each token has a sequence of its own, for some tokens and all heads. */
 #include <math.h>
 #include <string.h>
 
@@ -86,8 +86,8 @@ static void write_zeros(const struct attention *op, size_t token, size_t kv_head
         memset(view_row(&op->output, kv_head * op->n_repeat + r, token, 0), 0, op->v.ne[0] * sizeof(float));
 }
 
-/* Queries of several tokens or several key/value heads. They are copied to `q`, where rows are padded, unless those
- * of one token lie as they have to. */
+/* Queries of several tokens or several key/value heads. They are copied to `q`, where rows are padded, unless
+ * those of one token lie as they have to. */
 static struct queries gather(const struct attention *op, size_t first_token, size_t n_tokens, size_t kv_head,
                              size_t n_kv_heads, float *q)
 {
@@ -284,8 +284,8 @@ static void run_sequence(const struct attention *op, const struct work *work, si
     write_output(op, work, &queries, &scratch.total);
 }
 
-/* Whether no two neighbours among some tokens belong to one sequence, as when sequences decode, and the tokens
- * suffice for tasks of their own. */
+/* Whether no two neighbours among some tokens belong to one sequence, as when sequences decode, and the
+ * tokens suffice for tasks of their own. */
 static bool all_alone(const struct attention *op, size_t first, size_t end)
 {
     if (2 * (end - first) < op->k.ne[2]) return false;

@@ -1,5 +1,5 @@
-/* op-attention.h: shared by the files of attention: op-attention.c and op-attention-span.c compute its output,
- * op-attention-weights.c the weights, where they are wanted too. */
+/* op-attention.h: shared by the files of attention: op-attention.c and op-attention-span.c compute its
+ * output, op-attention-weights.c the weights, where they are wanted too. */
 #ifndef CPU_OP_ATTENTION_H
 #define CPU_OP_ATTENTION_H
 
@@ -57,8 +57,8 @@ static inline bool attention_changes_scores(const struct attention *op)
     return op->softcap > 0 || op->slopes || op->biases;
 }
 
-/* Soft cap, slope and bias of n scores of a head, n a multiple of PANEL. The query is `ahead` positions after the
- * first one. */
+/* Soft cap, slope and bias of n scores of a head, n a multiple of PANEL. The query is `ahead` positions after
+ * the first one. */
 void attention_change_scores(const struct attention *op, const struct work *work, size_t head, int64_t ahead,
                              float *scores, size_t n);
 

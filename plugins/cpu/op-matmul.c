@@ -3,7 +3,7 @@
 #include "matmul.h"
 #include "ops.h"
 
-/* The operands that were found. Views are [k or rows, slots, tokens], whatever the tensors' dimensions. */
+/* The operands that were found. Views are [k or rows, slots, tokens] for tensors of any dimensions. */
 struct matmul_operands {
     struct view input, output, residual, mix;      /* data NULL: absent, or planning */
     const struct engine_weight *weights[MATRICES]; /* weight, gate */

@@ -1,7 +1,7 @@
 /* op-scan.c: a linear recurrence over the tokens of a sequence. A task takes PANEL columns (values) of one
  * head's state, for all tokens: in pieces of a run, whose operands it copies together, and whose state stays
- * in registers or in the nearest cache (kernels/scan.h). Each column is computed by itself and in the order of
- * its tokens, so results don't depend on how a text is cut into batches. */
+ * in registers or in the nearest cache (kernels/scan.h). Each column is computed by itself and in the order
+ * of its tokens, so results don't depend on how a text is cut into batches. */
 #include <string.h>
 
 #include "kernels.h"

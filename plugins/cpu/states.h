@@ -18,8 +18,8 @@ struct run {
     uint8_t *state;
 };
 
-/* The three operands that concern states. `state` must be dense, [ne[0], ne[1], ne[2], n_states], or with ne[2]
- * = 0 [ne[0], ne[1], n_states]. */
+/* The three operands that concern states. `state` must be dense, [ne[0], ne[1], ne[2], n_states], or with
+ * ne[2] = 0 [ne[0], ne[1], n_states]. */
 int states_check(const struct request *request, const struct engine_tensor *positions,
                  const struct engine_tensor *states, const struct engine_tensor *state, size_t n_tokens,
                  const size_t ne[3], struct states_view *view);
@@ -27,8 +27,8 @@ int states_check(const struct request *request, const struct engine_tensor *posi
 /* Declares them as read and written by the step just added. */
 void states_declare(struct list *list, const struct states_view *view);
 
-/* The run that begins at token run->first + run->n; start with zeros. False: there is none. Tokens whose state
- * is out of range are reported and have none. */
+/* The run that begins at token run->first + run->n; start with zeros. False: there is none. Tokens whose
+ * state is out of range are reported and have none. */
 bool states_next(const struct work *work, const struct states_view *view, struct run *run);
 
 #endif

@@ -13,8 +13,8 @@
 
 #define MOST_TEXT 16384
 
-/* The beginning of a file as a string, up to `size` - 1 bytes; false if there is none. Reads without stdio, which
- * allocates: where memory runs out, the machine is still described as it is. */
+/* The beginning of a file as a string, up to `size` - 1 bytes; false if there is none. Reads without stdio,
+ * which allocates: where memory runs out, the machine is still described as it is. */
 static bool read_text(const char *path, char *text, size_t size)
 {
     size_t length = 0;

@@ -1,5 +1,5 @@
-/* types.c: the table of weight types. A new integer type: a function that reads its blocks in plugin-types.h, its format
- * and its name in formats.h, a line here; kernels come by themselves. */
+/* types.c: the table of weight types. A new integer type: a function that reads its blocks in plugin-types.h,
+ * its format and its name in formats.h, a line here; kernels come by themselves. */
 #include "types.h"
 
 #include "plugin-types.h"

@@ -108,8 +108,8 @@ struct weight_type {
 
 /* NULL for an unknown type. */
 const struct weight_type *weight_type(uint32_t type);
-/* What a type is packed as for products with float32 inputs: its codes as they are, but with tiles of floats, if it is
- * one of EXACT_TYPES; float types themselves; otherwise F32. */
+/* What a type is packed as for products with float32 inputs: its codes as they are, but with tiles of floats,
+ * if it is one of EXACT_TYPES; float types themselves; otherwise F32. */
 const struct weight_type *weight_type_exact(const struct weight_type *type);
 
 /* Converts n values, a multiple of block_length, of a row as in files to float32. */

@@ -31,10 +31,11 @@ static size_t n_panels(uint64_t rows)
 }
 
 /* The type of the panels. Small matrices with short rows become float32, so that their inputs aren't rounded
- * to int8: they stay in the caches either way, where few bits save little. The setting `integers` of the section [cpu],
- * which ENGINE_CPU_INTEGERS overrides, may be "all", which leaves them as they are (so that tests reach the kernels for
- * int8 with them, and results are rounded as in llama.cpp), or "none", which turns all matrices into float32, for exact
- * results. Matrices whose inputs should stay as they are keep their blocks if there are kernels for that. */
+ * to int8: they stay in the caches either way, where few bits save little. The setting `integers` of the
+ * section [cpu], which ENGINE_CPU_INTEGERS overrides, may be "all", which leaves them as they are (so that
+ * tests reach the kernels for int8 with them, and results are rounded as in llama.cpp), or "none", which
+ * turns all matrices into float32, for exact results. Matrices whose inputs should stay as they are keep
+ * their blocks if there are kernels for that. */
 static int choose_panels(const struct engine_weight_desc *desc, struct layout *layout)
 {
     enum { MOST = 1 << 18 /* values in all */ };

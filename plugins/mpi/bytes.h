@@ -1,5 +1,5 @@
-/* bytes.h: what messages are made of: a buffer that grows while a message is written, and a reader that never goes
- * beyond the end of one. Numbers are little-endian, as on all machines that the engine runs on. */
+/* bytes.h: what messages are made of: a buffer that grows while a message is written, and a reader that never
+ * goes beyond the end of one. Numbers are little-endian, as on all machines that the engine runs on. */
 #ifndef MPI_BYTES_H
 #define MPI_BYTES_H
 

@@ -101,10 +101,11 @@ void device_close(struct engine_device *device)
     free(device);
 }
 
-/* ---- Questions -------------------------------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------------------------------------- */
 
-/* Asks the worker something whose answer depends on the question alone. Most layers of a model ask the same. The
- * question begins at `begun` in the worker's message, behind the open device's number, which doesn't count. */
+/* Asks the worker something whose answer depends on the question alone. Most layers of a model ask the same.
+ * The question begins at `begun` in the worker's message, behind the open device's number, which doesn't
+ * count. */
 static int ask_once(struct engine_device *device, enum command command, size_t begun, uint64_t *answer)
 {
     struct worker *worker = device->worker;
@@ -169,7 +170,8 @@ int device_supports(struct engine_device *device, uint32_t op, const void *args)
 {
     uint64_t answer = 0;
     int status = ask_operation(device, COMMAND_SUPPORTS, op, args, &answer);
-    /* Of a lost worker, this answer has no place for a message. What is done next has, and says what happened. */
+    /* Of a lost worker, this answer has no place for a message. What is done next has, and says what
+     * happened. */
     if (status == ENGINE_ERROR_GONE) return 1;
     return status == ENGINE_OK && answer == 1;
 }

@@ -1,5 +1,5 @@
-/* hash.c: see hash.h. Four lanes, each of every fourth word; a step is a bijection of the lane for a given word, and of the
- * word for a given lane. */
+/* hash.c: see hash.h. Four lanes, each of every fourth word; a step is a bijection of the lane for a given
+ * word, and of the word for a given lane. */
 #include "hash.h"
 
 #include <string.h>

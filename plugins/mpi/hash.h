@@ -1,5 +1,5 @@
-/* hash.h: tells whether two machines have the same bytes. Not made against those who look for other bytes of the same
- * hash. */
+/* hash.h: says whether two machines have the same bytes. Not made against those who look for other bytes of
+ * the same hash. */
 #ifndef MPI_HASH_H
 #define MPI_HASH_H
 

@@ -38,7 +38,8 @@ static bool has_ended(int process, int milliseconds)
     return poll(&polled, 1, milliseconds) > 0;
 }
 
-/* Keeps no file of this process open: launchers wait until all have been closed. Only what may be called after fork. */
+/* Keeps no file of this process open: launchers wait until all have been closed. Only what may be called
+ * after fork. */
 static void keep_only(int one, int other)
 {
     const long most = sysconf(_SC_OPEN_MAX);

@@ -1,5 +1,5 @@
-/* link.c: see link.h. A message is sent in parts, because MPI counts with int. The tag of a part is its kind, with MORE
- * if it isn't the last one. */
+/* link.c: see link.h. A message is sent in parts, because MPI counts with int. The tag of a part is its kind,
+ * with MORE if it isn't the last one. */
 #include "link.h"
 
 #include <mpi.h>
@@ -68,8 +68,8 @@ static struct {
     char failure[LINK_ERROR]; /* the first */
 } all = {.lock = LOCK_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
-/* Whoever waits asks every few milliseconds. If nobody has for longer than LEAP, this process may have stood still, and
- * what came meanwhile has not been looked at: that time doesn't count against others. */
+/* Whoever waits asks every few milliseconds. If nobody has for longer than LEAP, this process may have stood
+ * still, and what came meanwhile has not been looked at: that time doesn't count against others. */
 double link_now(void)
 {
     static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -135,7 +135,7 @@ static bool explain(int code, const char *what, char error[LINK_ERROR])
     return false;
 }
 
-/* ---- Lines of messages ------------------------------------------------------------------------------------ */
+/* ---- Lines of messages --------------------------------------------------------------------------------- */
 
 static void line_add(struct line *line, struct parcel *parcel)
 {
@@ -182,7 +182,7 @@ static void line_free(struct line *line)
     }
 }
 
-/* ---- What MPI does; all with the lock held ---------------------------------------------------------------- */
+/* ---- What MPI does; all with the lock held ------------------------------------------------------------- */
 
 static void fail(int code, const char *what)
 {
@@ -354,8 +354,8 @@ static void wait_for_work(double seconds)
     pthread_cond_timedwait(&all.work, &all.lock, &time);
 }
 
-/* Looks after messages while nobody else does. It isn't woken for each one: it sleeps for good once there has been
- * nothing to do for some time. */
+/* Looks after messages while nobody else does. It isn't woken for each one: it sleeps for good once there has
+ * been nothing to do for some time. */
 static void *run(void *unused)
 {
     (void)unused;
@@ -381,7 +381,7 @@ static void *run(void *unused)
     return NULL;
 }
 
-/* ---- Beginning and end ------------------------------------------------------------------------------------ */
+/* ---- Beginning and end --------------------------------------------------------------------------------- */
 
 bool link_begin(char error[LINK_ERROR])
 {
@@ -459,7 +459,7 @@ void link_end(bool together)
     all.has_begun = all.has_thread = false;
 }
 
-/* ---- Messages --------------------------------------------------------------------------------------------- */
+/* ---- Messages ------------------------------------------------------------------------------------------ */
 
 bool link_post(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR])
 {

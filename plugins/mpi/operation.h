@@ -1,6 +1,6 @@
-/* operation.h: an operation with its tensors, as bytes and back. The struct travels as it is, without its pointers;
- * each tensor that it has follows: type u32, ne and nb u64 each, offset u64, and what it is in (enum place u32, its
- * number u32).
+/* operation.h: an operation with its tensors, as bytes and back. The struct travels as it is, without its
+ * pointers; each tensor that it has follows: type u32, ne and nb u64 each, offset u64, and what it is in
+ * (enum place u32, its number u32).
  *
  * This depends neither on MPI nor on either side: what numbers mean is the caller's. */
 #ifndef MPI_OPERATION_H

@@ -1,12 +1,14 @@
-/* protocol.h: what rank 0 and a worker say to each other.
+/* protocol.h: the messages between rank 0 and a worker.
  *
- * A message of rank 0 is PROTOCOL_MAGIC, whether it wants a reply (u32), and commands: a number of enum command (u32),
- * the length of what follows (u64), and that. Only the last command of a message that wants a reply may have an answer.
- * The reply is a status (u32), the rank where it failed (u32; 0: this one), a text that explains it, and the answer.
- * Commands of streams that fail leave their error in the stream, which skips the others until it is waited for.
+ * A message of rank 0 is PROTOCOL_MAGIC, whether it wants a reply (u32), and commands: a number of enum
+ * command (u32), the length of what follows (u64), and that. Only the last command of a message that wants a
+ * reply may have an answer. The reply is a status (u32), the rank where it failed (u32; 0: this one), a text
+ * that explains it, and the answer. Commands of streams that fail leave their error in the stream, which
+ * skips the others until it is waited for.
  *
- * A worker sends another one what SEND says, and that one waits for it at TAKE: a status (u32), and the bytes; or the rank
- * where it failed (u32) and a text. There is one for each SEND, whatever fails, so that they stay in step.
+ * A worker sends another one what SEND says, and that one waits for it at TAKE: a status (u32), and the
+ * bytes; or the rank where it failed (u32) and a text. There is one for each SEND, whatever fails, so that
+ * they stay in step.
  *
  * Things at the worker have numbers (u32), which the worker gives. */
 #ifndef MPI_PROTOCOL_H
@@ -29,8 +31,8 @@ enum {
 /* What follows each, and after the arrow its answer. TENSORS: see operation.h. */
 enum command {
     /* version of the protocol u32, ABI u32 u32, text: version of the plugin
-     *   → the same of the worker, text: name of the host, whether it has a model of its own u32, u32 n, n texts: names of
-     *     devices */
+     *   → the same of the worker, text: name of the host, whether it has a model of its own u32, u32 n, n
+     *     texts: names of devices */
     COMMAND_HELLO = 1,
     /* any bytes, which measure the link → nothing */
     COMMAND_ECHO,
@@ -44,8 +46,8 @@ enum command {
     COMMAND_OP_MEMORY,
     COMMAND_WEIGHT_SIZE,   /* device u32, description of a weight → u64 */
     COMMAND_BUFFER_CREATE, /* device u32, size u64 → buffer u32 */
-    /* device u32, description of a weight, two u64 of its contents' hash → whether the worker has it itself u32, and if so
-     * weight u32 */
+    /* device u32, description of a weight, two u64 of its contents' hash → whether the worker has it itself
+     * u32, and if so weight u32 */
     COMMAND_WEIGHT_OFFER,
     COMMAND_WEIGHT_BEGIN,  /* device u32, description of a weight */
     COMMAND_WEIGHT_DATA,   /* bytes of that weight, in order */

@@ -5,9 +5,10 @@
  *   memory.c    buffers and weights
  *   stream.c    streams and recordings
  *
- * Commands that need no answer wait in the worker's message until it is sent: when something is asked, or when a stream is
- * flushed. A flush asks for the reply at once, with what was to be read, and the next wait takes it when it is here: so a
- * token costs each worker one message and one reply, and workers compute at the same time.
+ * Commands that need no answer wait in the worker's message until it is sent: when something is asked, or
+ * when a stream is flushed. A flush asks for the reply at once, with what was to be read, and the next wait
+ * takes it when it is here: so a token costs each worker one message and one reply, and workers compute at
+ * the same time.
  *
  * One lock protects all of this. Whoever waits for a reply gives it up meanwhile. */
 #ifndef MPI_REMOTE_H
@@ -73,7 +74,8 @@ struct engine_weight {
 
 /* ---- workers.c ---- */
 
-/* Finds the workers when it is first called. A status with a message; without a launcher, no workers and a message. */
+/* Finds the workers when it is first called. A status with a message; without a launcher, no workers and a
+ * message. */
 int workers_find(void);
 /* Ends together with the workers. One that is lost can't: then the launcher ends all. */
 void workers_forget(void);
@@ -90,14 +92,15 @@ void workers_unlock(void);
 /* Adds a command to the worker's message; command_end ends it. */
 size_t command_begin(struct worker *worker, enum command command);
 void command_end(struct worker *worker, size_t begun);
-/* Sends what has been added. `reply`: which belongs to its last command; NULL: there will be none. A status with a
- * message. */
+/* Sends what has been added. `reply`: which belongs to its last command; NULL: there will be none. A status
+ * with a message. */
 int worker_send(struct worker *worker, struct reply *reply);
 /* Whether a reply is here; doesn't wait. A status with a message: a worker is lost. */
 int worker_look(const struct reply *reply, bool *is_here);
 /* Waits for a reply. A status with a message: a worker is lost. */
 int worker_await(struct worker *worker, struct reply *reply);
-/* The status of a reply that is here, with the worker's message, and its answer: valid as long as its bytes. */
+/* The status of a reply that is here, with the worker's message, and its answer: valid as long as its
+ * bytes. */
 int worker_read_reply(struct worker *worker, const struct bytes *bytes, struct reader *answer);
 /* Sends, waits and reads. *answer: valid until the next call. */
 int worker_ask(struct worker *worker, struct reader *answer);

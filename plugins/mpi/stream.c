@@ -74,7 +74,7 @@ void stream_destroy(struct engine_stream *stream)
     free(stream);
 }
 
-/* ---- Operations ------------------------------------------------------------------------------------------- */
+/* ---- Operations ---------------------------------------------------------------------------------------- */
 
 /* The number of a tensor's memory at the worker. */
 static int name_tensor(void *user, const struct engine_tensor *tensor, uint32_t *place, uint32_t *number)
@@ -95,8 +95,8 @@ static int name_tensor(void *user, const struct engine_tensor *tensor, uint32_t 
                : mpi_host->fail(ENGINE_ERROR_ARGUMENT, "an operand is in no memory of this device");
 }
 
-/* Adds an operation that runs at once. The worker says whether it takes it; one like the last it takes unasked. Lock
- * held. */
+/* Adds an operation that runs at once. The worker says whether it takes it; one like the last it takes
+ * unasked. Lock held. */
 static int add_operation(struct engine_stream *stream, uint32_t op, const void *args)
 {
     struct worker *worker = stream->device->worker;
@@ -139,7 +139,7 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
     return status;
 }
 
-/* ---- Transfers -------------------------------------------------------------------------------------------- */
+/* ---- Transfers ----------------------------------------------------------------------------------------- */
 
 static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
                        uint64_t offset, uint64_t size, const char *what)
@@ -277,7 +277,7 @@ int stream_pass(struct engine_stream *source, struct engine_buffer *from, uint64
     return status;
 }
 
-/* ---- Waiting ---------------------------------------------------------------------------------------------- */
+/* ---- Waiting ------------------------------------------------------------------------------------------- */
 
 /* Sends what has been added, and asks for what was to be read. Lock held. */
 static int flush(struct engine_stream *stream)
@@ -329,7 +329,8 @@ static int take(struct engine_stream *stream, struct flushed *flushed)
     return worker_read_all(worker, &reader);
 }
 
-/* Waits for what was flushed first, until so much has been waited for. `status`: of what went before. Lock held. */
+/* Waits for what was flushed first, until so much has been waited for. `status`: of what went before. Lock
+ * held. */
 static int take_until(struct engine_stream *stream, uint64_t n_taken, int status)
 {
     while (stream->first && stream->n_taken < n_taken) {
@@ -383,7 +384,7 @@ int stream_done(struct engine_stream *stream, int *done)
     return status;
 }
 
-/* ---- Recordings ------------------------------------------------------------------------------------------- */
+/* ---- Recordings ---------------------------------------------------------------------------------------- */
 
 int stream_record_begin(struct engine_stream *stream)
 {

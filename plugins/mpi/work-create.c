@@ -1,4 +1,5 @@
-/* work-create.c: what a worker's messages create and destroy: devices, buffers, weights, streams (see work.h). */
+/* work-create.c: what a worker's messages create and destroy: devices, buffers, weights, streams (see
+ * work.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static int no_memory(struct work *work, const char *what)
     return work_fail(work, ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
 }
 
-/* ---- Devices ---------------------------------------------------------------------------------------------- */
+/* ---- Devices ------------------------------------------------------------------------------------------- */
 
 int work_open(struct work *work, struct reader *reader, struct bytes *answer)
 {
@@ -85,7 +86,7 @@ int work_op_memory(struct work *work, struct reader *reader, struct bytes *answe
     return ENGINE_OK;
 }
 
-/* ---- Memory ----------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
 int work_buffer_create(struct work *work, struct reader *reader, struct bytes *answer)
 {
@@ -167,7 +168,8 @@ static int create_weight(struct work *work, uint32_t device_number, const struct
     return ENGINE_OK;
 }
 
-/* Whether the model of this process has these bytes. ENGINE_ERROR_DATA: it has others by that name and of that shape. */
+/* Whether the model of this process has these bytes. ENGINE_ERROR_DATA: it has others by that name and of
+ * that shape. */
 static int find_own(struct work *work, const struct engine_weight_desc *desc, const uint64_t words[2],
                     const void **data)
 {

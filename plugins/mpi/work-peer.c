@@ -1,4 +1,5 @@
-/* work-peer.c: what a worker's devices give to others: to its own, and to those of other workers (see work.h). */
+/* work-peer.c: what a worker's devices give to others: to its own, and to those of other workers (see
+ * work.h). */
 #include <string.h>
 
 #include "work.h"

@@ -5,7 +5,7 @@
 
 #include "work.h"
 
-/* ---- Operations ------------------------------------------------------------------------------------------- */
+/* ---- Operations ---------------------------------------------------------------------------------------- */
 
 /* Bytes of an element, or of a block of 32 with *block. 0: no type of activations or caches. */
 static uint64_t size_of_type(uint32_t type, uint64_t *block)
@@ -79,7 +79,7 @@ static int enqueue(struct work *work, const struct thing *stream, struct reader 
     return work_failed(work, stream->backend->enqueue(stream->of.stream, operation.op, &operation.args));
 }
 
-/* ---- Transfers -------------------------------------------------------------------------------------------- */
+/* ---- Transfers ----------------------------------------------------------------------------------------- */
 
 bool work_has_range(const struct thing *buffer, uint64_t offset, uint64_t size)
 {
@@ -135,7 +135,7 @@ static int copy_buffer(struct work *work, const struct thing *stream, struct rea
                                                    source->of.buffer, source_offset, size));
 }
 
-/* ---- Recordings ------------------------------------------------------------------------------------------- */
+/* ---- Recordings ---------------------------------------------------------------------------------------- */
 
 static bool can_record(const struct engine_backend *backend)
 {
@@ -217,7 +217,7 @@ int work_record(struct work *work, struct reader *reader, struct bytes *answer)
     return status;
 }
 
-/* ---- Streams ---------------------------------------------------------------------------------------------- */
+/* ---- Streams ------------------------------------------------------------------------------------------- */
 
 int work_in_stream(struct work *work, enum command command, struct reader *reader, bool replies)
 {

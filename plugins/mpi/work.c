@@ -8,7 +8,7 @@
 
 #include "copies.h"
 
-/* ---- Failures --------------------------------------------------------------------------------------------- */
+/* ---- Failures ------------------------------------------------------------------------------------------ */
 
 int work_fail(struct work *work, int status, const char *format, ...)
 {
@@ -33,7 +33,7 @@ int work_malformed(struct work *work)
     return work_fail(work, ENGINE_ERROR_DATA, "it got a message that makes no sense");
 }
 
-/* ---- Things ----------------------------------------------------------------------------------------------- */
+/* ---- Things -------------------------------------------------------------------------------------------- */
 
 struct thing *work_find(struct work *work, uint32_t number, enum thing_kind kind)
 {
@@ -149,7 +149,7 @@ void work_destroy(struct work *work)
     free(work);
 }
 
-/* ---- Messages --------------------------------------------------------------------------------------------- */
+/* ---- Messages ------------------------------------------------------------------------------------------ */
 
 static int hello(struct work *work, struct reader *reader, struct bytes *answer)
 {

@@ -1,5 +1,5 @@
-/* work.h: a worker's side: does what messages ask for with the devices of other plugins. Messages are hostile until
- * they have been checked. Knows nothing of MPI.
+/* work.h: a worker's side: does what messages ask for with the devices of other plugins. Messages are hostile
+ * until they have been checked. Knows nothing of MPI.
  *
  *   work.c          messages, and the table of things
  *   work-create.c   devices, buffers, weights, streams
@@ -15,8 +15,8 @@
 
 struct work;
 
-/* How to speak to other workers. `send` takes the message over; `take` waits for the next one, and replaces it. False: the
- * text says why. */
+/* How to speak to other workers. `send` takes the message over; `take` waits for the next one, and replaces
+ * it. False: the text says why. */
 struct work_peers {
     int rank, size; /* of all processes; this one's rank */
     bool (*send)(int rank, struct bytes *message, char error[PROTOCOL_TEXT]);
@@ -33,7 +33,7 @@ enum work_next { WORK_CONTINUES, WORK_REPLIES, WORK_ENDS };
 /* Does what a message says. WORK_REPLIES: `reply` is to be sent. */
 enum work_next work_do(struct work *work, const uint8_t *message, size_t size, struct bytes *reply);
 
-/* ---- For its own files ---------------------------------------------------------------------------------- */
+/* ---- For its own files --------------------------------------------------------------------------------- */
 
 enum thing_kind { THING_NONE, THING_DEVICE, THING_BUFFER, THING_WEIGHT, THING_STREAM, THING_RECORDING };
 
@@ -113,7 +113,8 @@ bool work_has_range(const struct thing *buffer, uint64_t offset, uint64_t size);
 /* Waits for everything that is pending on a device. */
 void work_settle(struct work *work, uint32_t device);
 
-/* The commands. Each reads its part of the message, and adds its answer to `answer`. A status, with work->text. */
+/* The commands. Each reads its part of the message, and adds its answer to `answer`. A status, with
+ * work->text. */
 typedef int work_command(struct work *work, struct reader *reader, struct bytes *answer);
 work_command work_open, work_close, work_supports, work_op_memory, work_weight_size, work_buffer_create,
     work_weight_offer, work_weight_begin, work_weight_data, work_weight_end, work_stream_create, work_drop;

@@ -8,8 +8,8 @@
 #include "remote.h"
 #include "work.h"
 
-/* Rank 0, which gives signs of life however idle it is, may be silent for so many times the seconds after which it gives up
- * a worker: nobody has to wait here, and it may have been stopped for good reasons. */
+/* Rank 0, which gives signs of life however idle it is, may be silent for so many times the seconds after
+ * which it gives up a worker: nobody has to wait here, and it may have been stopped for good reasons. */
 #define PATIENCE 3
 /* Seconds by which the next rank is more patient, so that one says why the run ends. */
 #define LATER 0.1

@@ -131,7 +131,8 @@ static void forgive_own_pause(void)
     all.looked = now;
 }
 
-/* Takes all replies that have come, and finds workers that are silent: what one waits for may depend on another. */
+/* Takes all replies that have come, and finds workers that are silent: what one waits for may depend on
+ * another. */
 static int look_around(void)
 {
     char error[LINK_ERROR] = "";
@@ -252,7 +253,7 @@ void worker_tell(struct worker *worker, enum command command, uint32_t number)
     workers_unlock();
 }
 
-/* ---- Finding them --------------------------------------------------------------------------------------- */
+/* ---- Finding them -------------------------------------------------------------------------------------- */
 
 static int greet(struct worker *worker)
 {
@@ -290,7 +291,8 @@ static int greet(struct worker *worker)
     return worker_read_all(worker, &answer);
 }
 
-/* Seconds until the reply to `size` bytes is here, the least of several times; less than 0: the worker is lost. */
+/* Seconds until the reply to `size` bytes is here, the least of several times; less than 0: the worker is
+ * lost. */
 static double time_echo(struct worker *worker, size_t size, int times)
 {
     double least = -1;
@@ -308,7 +310,7 @@ static double time_echo(struct worker *worker, size_t size, int times)
     return least;
 }
 
-/* Messages long enough to take a millisecond tell how many bytes the link carries in a second. */
+/* Messages long enough to take a millisecond measure the link's bytes per second. */
 static int measure_link(struct worker *worker)
 {
     double around = time_echo(worker, 0, 8), there = around;

@@ -1,5 +1,6 @@
-/* between.c: copies from one device to another. Each has a context of its own, so no command sees both: the bytes go through
- * host memory. Nobody waits: the target's queue stops at an event that is set when the source's queue has put them there. */
+/* between.c: copies from one device to another. Each has a context of its own, so no command sees both: the
+ * bytes go through host memory. Nobody waits: the target's queue stops at an event that is set when the
+ * source's queue has put them there. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -8,7 +9,8 @@
 
 static atomic_uint under_way; /* calls of `arrived` that have yet to come */
 
-/* The bytes are there, or will never be. `user`: the event at which the target's queue stops, which ends here. */
+/* The bytes are there, or will never be. `user`: the event at which the target's queue stops, which ends
+ * here. */
 static void CL_CALLBACK arrived(cl_event event, cl_int state, void *user)
 {
     cl_event gate = user;

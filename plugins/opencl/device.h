@@ -169,7 +169,8 @@ int device_is_done(struct engine_device *device, int *done);
 /* between.c: a copy in the order of both queues. It is flushed in the source's. */
 int device_copy(struct engine_device *source, cl_mem from, uint64_t from_offset, struct engine_device *target,
                 cl_mem to, uint64_t to_offset, uint64_t size);
-/* Waits until drivers call nothing of this plugin any more, for a second at most: one that has lost its device may never. */
+/* Waits until drivers call nothing of this plugin any more, for a second at most: one that has lost its
+ * device may never. */
 void copies_settle(void);
 
 /* weight.c */

@@ -1,5 +1,5 @@
-/* functions.h: the OpenCL functions that the plugin calls. The loader is opened at run time, so that a machine without one
- * gets a message instead of a linker's. */
+/* functions.h: the OpenCL functions that the plugin calls. The loader is opened at run time, so that a
+ * machine without one gets a message instead of a linker's. */
 #ifndef OPENCL_FUNCTIONS_H
 #define OPENCL_FUNCTIONS_H
 

@@ -133,7 +133,7 @@ void *buffer_pointer(struct engine_buffer *buffer)
     return buffer->pointer;
 }
 
-/* The smaller memory is freed first, so that there are never two. */
+/* The smaller memory is freed first, so that two never exist. */
 int scratch_reserve(struct engine_device *device, uint64_t size)
 {
     struct scratch *scratch = &device->scratch;

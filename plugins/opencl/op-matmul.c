@@ -11,8 +11,8 @@
  *
  * Work-groups for up to MOST_FEW columns divide k among SHARES work-items for each row and read columns from
  * the caches; the more columns there are, the more rows share them. Those for more columns pass them through
- * local memory, and a work-item walks through all of k. These walk too slowly for few columns: a matrix of 4096
- * rows has only 32 of them. */
+ * local memory, and a work-item walks through all of k. These walk too slowly for few columns: a matrix of
+ * 4096 rows has only 32 of them. */
 #include <stdio.h>
 
 #include "builder.h"

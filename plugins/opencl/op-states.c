@@ -1,4 +1,5 @@
-/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear recurrence. */
+/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear
+ * recurrence. */
 #include <stdio.h>
 
 #include "builder.h"

@@ -66,7 +66,7 @@ static int open_loader(void)
                              "the OpenCL loader (libOpenCL.so.1) is older than OpenCL 1.2");
 }
 
-/* ---- What a device says of itself ---------------------------------------------------------------------------------- */
+/* ---- What a device says of itself ---------------------------------------------------------------------- */
 
 static void get_text(cl_device_id device, cl_device_info what, char *text, size_t size)
 {
@@ -167,7 +167,7 @@ static bool survey(struct listed_device *device)
     return true;
 }
 
-/* ---- The list ------------------------------------------------------------------------------------------------------ */
+/* ---- The list ------------------------------------------------------------------------------------------ */
 
 static int add_devices(cl_platform_id platform, uint32_t number)
 {

@@ -1,11 +1,12 @@
-/* between.c: copies from one device to another. No memory belongs to both, so the bytes go through host memory of each: a
- * command of the source's stream puts them into an outlet, a thread of that stream, the carrier, takes them from there
- * to an inlet of the target's stream, whose commands for them are held back until then (submit.c). The caller waits for
- * nobody. A carrier takes things in the order of their submission, and nothing waits for what comes later, so all of
- * them come to an end.
+/* between.c: copies from one device to another. No memory belongs to both, so the bytes go through host
+ * memory of each: a command of the source's stream puts them into an outlet, a thread of that stream, the
+ * carrier, takes them from there to an inlet of the target's stream, whose commands for them are held back
+ * until then (submit.c). The caller waits for nobody. A carrier takes things in the order of their
+ * submission, and nothing waits for what comes later, so all of them come to an end.
  *
- * An outlet belongs to the source's stream and an inlet to the target's, whose devices may be used by different
- * threads. What the carrier shares with these is guarded by the lock of the device that it belongs to. */
+ * An outlet belongs to the source's stream and an inlet to the target's, whose devices may be used by
+ * different threads. What the carrier shares with these is guarded by the lock of the device that it belongs
+ * to. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ struct carrier {
     bool ends;                  /* as soon as all are carried */
 };
 
-/* ---- The carrier ----------------------------------------------------------------------------------------- */
+/* ---- The carrier --------------------------------------------------------------------------------------- */
 
 /* Whatever happens, the target goes on: it fails when it is waited for. */
 static void carry(struct engine_device *source, struct outlet *outlet)
@@ -91,7 +92,7 @@ static int need_carrier(struct engine_stream *stream)
     return ENGINE_OK;
 }
 
-/* ---- Outlets and inlets ------------------------------------------------------------------------------------- */
+/* ---- Outlets and inlets -------------------------------------------------------------------------------- */
 
 /* At least `size` bytes that the host sees. */
 static int need_range(struct engine_device *device, uint64_t size, struct memory_range *range)
@@ -193,7 +194,7 @@ void between_end(struct engine_stream *stream)
     }
 }
 
-/* ---- The copy ------------------------------------------------------------------------------------------------ */
+/* ---- The copy ------------------------------------------------------------------------------------------ */
 
 static void add_copy(struct commands *commands, const struct memory_range *from, uint64_t from_offset,
                      const struct memory_range *to, uint64_t to_offset, uint64_t size)

@@ -11,7 +11,7 @@ struct descriptor_pool {
     uint32_t used;
 };
 
-/* ---- Descriptor sets ---------------------------------------------------------------------------------------------- */
+/* ---- Descriptor sets ----------------------------------------------------------------------------------- */
 
 static int add_pool(struct commands *commands)
 {
@@ -86,7 +86,7 @@ static int make_set(struct commands *commands, const struct dispatch *dispatch, 
     return ENGINE_OK;
 }
 
-/* ---- Barriers ----------------------------------------------------------------------------------------------------- */
+/* ---- Barriers ------------------------------------------------------------------------------------------ */
 
 void commands_barrier(struct commands *commands, bool host)
 {

@@ -123,12 +123,12 @@ static int choose_matmul(struct engine_device *device)
  * it.
  *
  * The answer is the same for all kinds of GPUs, with cooperative matrices or without. Tiles have 32 or 64
- * columns, whose products are computed even if most of them don't exist. A workgroup takes 64 rows of a tile and
- * walks through all of k, with two barriers for each 32 values: a matrix of 4096 rows has 64 workgroups, too few
- * to keep a large GPU's memory busy. Workgroups of matmul-few.glsl have fewer rows, divide k, need no barrier
- * before the end, and compute no more columns than the next power of two. At 16 columns they need half the
- * products of a tile of 32; the sums of more would not fit into registers. Software drivers have a form of their
- * own for any number of columns (shaders/matmul-address.glsl). */
+ * columns, whose products are computed even if most of them don't exist. A workgroup takes 64 rows of a tile
+ * and walks through all of k, with two barriers for each 32 values: a matrix of 4096 rows has 64 workgroups,
+ * too few to keep a large GPU's memory busy. Workgroups of matmul-few.glsl have fewer rows, divide k, need no
+ * barrier before the end, and compute no more columns than the next power of two. At 16 columns they need
+ * half the products of a tile of 32; the sums of more would not fit into registers. Software drivers have a
+ * form of their own for any number of columns (shaders/matmul-address.glsl). */
 static int choose_few_columns(struct engine_device *device)
 {
     const char *text = getenv("ENGINE_VULKAN_FEW_COLUMNS");

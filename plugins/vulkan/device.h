@@ -1,8 +1,8 @@
 /* device.h: shared by the files of the Vulkan backend: the process's instance, an open device and its parts.
  *
- * All work of a device goes through one queue, in the order of submission (submit.c); command buffers begin with a
- * barrier after everything before them. Memory comes in blocks, each under one VkBuffer; buffers and weights
- * are ranges of these. */
+ * All work of a device goes through one queue, in the order of submission (submit.c); command buffers begin
+ * with a barrier after everything before them. Memory comes in blocks, each under one VkBuffer; buffers and
+ * weights are ranges of these. */
 #ifndef VULKAN_DEVICE_H
 #define VULKAN_DEVICE_H
 

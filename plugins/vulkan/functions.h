@@ -1,5 +1,6 @@
-/* functions.h: the Vulkan functions that the plugin calls, in lists: those that exist without an instance, the
- * others, and those that may be missing. The loader is opened at run time, so that a machine without one gets a message instead of a linker's. */
+/* functions.h: the Vulkan functions that the plugin calls, in lists: those that exist without an instance,
+ * the others, and those that may be missing. The loader is opened at run time, so that a machine without one
+ * gets a message instead of a linker's. */
 #ifndef VULKAN_FUNCTIONS_H
 #define VULKAN_FUNCTIONS_H
 

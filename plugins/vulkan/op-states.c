@@ -1,5 +1,5 @@
-/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear recurrence. The push
- * constants are in the order of the shaders' Parameters. */
+/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear recurrence.
+ * The push constants are in the order of the shaders' Parameters. */
 #include "builder.h"
 
 #define SCAN_LANES   128 /* invocations of a workgroup, */

@@ -1,4 +1,5 @@
-/* stream.h: what the files about streams share: stream.c, and between.c with the copies from one device to another. */
+/* stream.h: what the files about streams share: stream.c, and between.c with the copies from one device to
+ * another. */
 #ifndef VULKAN_STREAM_H
 #define VULKAN_STREAM_H
 
@@ -46,7 +47,7 @@ int stream_open(struct engine_stream *stream, struct commands **commands);
 int stream_check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
                        uint64_t offset, uint64_t size, const char *what);
 
-/* ---- between.c ------------------------------------------------------------------------------------------ */
+/* ---- between.c ----------------------------------------------------------------------------------------- */
 
 /* The first error of what has arrived since the last call. */
 int between_status(struct engine_stream *stream);

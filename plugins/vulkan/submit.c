@@ -1,6 +1,6 @@
-/* submit.c: a device's queue. Submissions reach it in the order in which they come. One that waits for bytes of another
- * device is held back until these are here, and so are those behind it; the carrier that brings them (between.c) then
- * submits them all. */
+/* submit.c: a device's queue. Submissions reach it in the order in which they come. One that waits for bytes
+ * of another device is held back until these are here, and so are those behind it; the carrier that brings
+ * them (between.c) then submits them all. */
 #include "device.h"
 
 #include "common/assert.h"

@@ -1,4 +1,5 @@
-/* params-fixture.h: reads requests of the APIs as JSON, with the demo model, for tests of their parameters. */
+/* params-fixture.h: reads requests of the APIs as JSON, with the demo model, for tests of their
+ * parameters. */
 #ifndef ENGINE_TESTS_SERVE_PARAMS_FIXTURE_H
 #define ENGINE_TESTS_SERVE_PARAMS_FIXTURE_H
 

@@ -1,4 +1,5 @@
-/* hub.c: finds models in the cache of Hugging Face's programs; nothing is downloaded. The cache has a folder for each model:
+/* hub.c: finds models in the cache of Hugging Face's programs; nothing is downloaded. The cache has a folder
+ * for each model:
  *
  *   models--ORG--NAME/refs/main          the name of a snapshot
  *   models--ORG--NAME/snapshots/HASH/    config.json and so on, links to ../../blobs

@@ -58,7 +58,7 @@ struct hf_form_input {
     const struct hf_config *config;
 };
 
-/* How to read a stored tensor, but for its source. ENGINE_ERROR_DATA. */
+/* How to read a stored tensor, except for its source. ENGINE_ERROR_DATA. */
 int hf_view_matrices(const struct hf_form_input *of, const struct hf_entry *entry, bool is_transposed,
                      struct hf_matrices *m);
 /* The same of a quantised matrix; dims from the last on. */

@@ -1,15 +1,16 @@
-/* quantised.c: matrices that directories have in fewer bits: FP8 with scales, MXFP4, and GPTQ's and AWQ's 4 bits. Their
- * values are the published ones, exactly, in a type that can hold them. A matrix [rows, k] is stored
+/* quantised.c: matrices that directories have in fewer bits: FP8 with scales, MXFP4, and GPTQ's and AWQ's 4
+ * bits. Their values are the published ones, exactly, in a type that can hold them. A matrix [rows, k] is
+ * stored
  *
  *   FP8     as E4M3 [rows, k], with .weight_scale_inv or .weight_scale for blocks, rows or the whole
  *   MXFP4   as _blocks [n, rows, k / 32, 16], two values a byte, and _scales [n, rows, k / 32], powers of two
- *   GPTQ    transposed, as .qweight [k / 8, rows], .scales [groups, rows], .qzeros [groups, rows / 8], and perhaps
- *           .g_idx [k], the group of each input
- *   AWQ     transposed, as .qweight [k, rows / 8], and the same scales and zeros; eight values of a word are in
- *           the order 0, 2, 4, 6, 1, 3, 5, 7
+ *   GPTQ    transposed, as .qweight [k / 8, rows], .scales [groups, rows], .qzeros [groups, rows / 8], and
+ *           perhaps .g_idx [k], the group of each input
+ *   AWQ     transposed, as .qweight [k, rows / 8], and the same scales and zeros; eight values of a word are
+ *           in the order 0, 2, 4, 6, 1, 3, 5, 7
  *
- * MXFP4 becomes GGUF's, FP8 bfloat16 if its scales are powers of two, GPTQ and AWQ Q4_0 if they are symmetric and
- * their groups adjacent; all others float32. */
+ * MXFP4 becomes GGUF's, FP8 bfloat16 if its scales are powers of two, GPTQ and AWQ Q4_0 if they are symmetric
+ * and their groups adjacent; all others float32. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -103,7 +103,7 @@ static bool name_tensor(const struct reader *reader, const struct safetensors_te
     return known;
 }
 
-/* Unknown tensors keep their names, so that a warning names them if the family has no use for them. */
+/* Unknown tensors keep their names, so that a warning names them if the family doesn't use them. */
 static void enter(struct reader *reader, const struct safetensors_tensor *stored)
 {
     struct hf_entry *entry = &reader->entries[reader->n_entries];

@@ -176,7 +176,7 @@ bool scan_enter(struct scan *c, const char *key);
  * escape of U+0000 or of half a pair. Nothing shows that it is UTF-8. */
 bool scan_string(struct scan *c, char **to, struct engine_string *string);
 
-/* The text with what is between `first` and c->at replaced, of *rest bytes, which the caller frees; or
+/* The text with the part between `first` and c->at replaced, of *rest bytes, which the caller frees; or
  * NULL. */
 char *scan_without(const char *text, size_t first, const struct scan *c, const char *instead, size_t *rest);
 

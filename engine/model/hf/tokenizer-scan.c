@@ -192,7 +192,7 @@ void hf_merges_free(struct hf_merges *merges)
 
 /* ---- Finding words ---- */
 
-/* The seed is another one in each process, so that no file can have words that meet. */
+/* The seed differs in each process, so that no file can have words that meet. */
 static uint64_t hash_of(const struct hf_words *words, const char *text, size_t length)
 {
     uint64_t hash = words->seed ^ length, some;

@@ -136,7 +136,7 @@ static int read_json(const char *directory, const char *name, size_t flags, stru
         status = text_begin(path, &text, &length);
         if (!status) *json = load_json(text, length, JSON_REJECT_DUPLICATES | flags, taken, &deep, &error);
         if (status)
-            ; /* the encoding is another one */
+            ; /* the encoding differs */
         else if (deep)
             status = error_raise(ENGINE_ERROR_DATA, "%s: more than %d brackets in each other", path,
                                  HF_JSON_DEPTH);

@@ -1,6 +1,7 @@
-/* exact.h: template of the kernels of EXACT_TYPES: types of 4 bits, packed as for int8 (pack.h), times inputs that are
- * not rounded. A value is made as float32, which has it exactly, and each run of EXACT_RUN columns is summed by
- * itself, in the same order by few_exact_* as by f32_tile. Expects vec-*.h, vec.h, tiles.h, int8.h. */
+/* exact.h: template of the kernels of EXACT_TYPES: types of 4 bits, packed as for int8 (pack.h), times inputs
+ * that are not rounded. A value is made as float32, which has it exactly, and each run of EXACT_RUN columns
+ * is summed by itself, in the same order by few_exact_* as by f32_tile. Expects vec-*.h, vec.h, tiles.h,
+ * int8.h. */
 
 enum { EXACT_SCALES = CHUNK / GROUP * PANEL }; /* of a chunk, at most */
 

@@ -1,5 +1,6 @@
-/* scan.h: template of the kernels of convolutions and recurrences. Expects vec-*.h, vec.h. A sum over keys has
- * four parts (i % 4), added as (0 + 1) + (2 + 3), or is added up in groups of four, whatever the vector. */
+/* scan.h: template of the kernels of convolutions and recurrences. Expects vec-*.h, vec.h. A sum over keys
+ * has four parts (i % 4), added as (0 + 1) + (2 + 3), or is added up in groups of four, for every kind of
+ * vector. */
 #define SCAN_ROWS 4 /* rows of the state in registers */
 
 static void weighted_rows(const float *const *rows, const float *weights, size_t stride, size_t n_rows,

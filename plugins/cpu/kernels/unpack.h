@@ -1,5 +1,5 @@
-/* unpack.h: template of the functions that turn chunks of float types into tiles. The layouts are described in
- * type-float.c; those of integer types are in int8.h. Expects vec-*.h, vec.h. */
+/* unpack.h: template of the functions that turn chunks of float types into tiles. The layouts are described
+ * in type-float.c; those of integer types are in int8.h. Expects vec-*.h, vec.h. */
 
 static void unpack_f16(const struct weight_type *type, const uint8_t *chunk, size_t n, struct tile *tile)
 {

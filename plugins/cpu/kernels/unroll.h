@@ -2,8 +2,8 @@
  *
  * UNROLL precedes loops over tokens, rows or parts of a vector whose arrays must end up in registers.
  *
- * KEEP_POINTER makes a loop's pointer a value of its own: GCC otherwise gives each of thirty loads at constant
- * distances from it an index of its own, more than there are registers.
+ * KEEP_POINTER makes a loop's pointer a value of its own: GCC otherwise gives each of thirty loads at
+ * constant distances from it an index of its own, more than there are registers.
  * KEEP_VECTOR keeps sums of whole numbers in the order written: GCC otherwise makes a tree of them, whose
  * leaves don't fit into registers either. */
 #ifndef CPU_KERNELS_UNROLL_H

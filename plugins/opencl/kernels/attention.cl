@@ -54,7 +54,7 @@ LOAD_ONE(load_key, TYPE_K, HEAD_DIM)
 LOAD_ONE(load_value, TYPE_V, VALUE_ROW)
 
 #ifdef VECTORS
-// ---- A work-item takes HEADS heads that share keys and values, of one token --------------------------------------------
+// ---- A work-item takes HEADS heads that share keys and values, of one token -------------------------------
 
 #define KEY_PARTS   ((HEAD_DIM + 15) / 16)  // vectors of a key
 #define VALUE_PARTS ((VALUE_DIM + 15) / 16) // and of a value
@@ -188,8 +188,8 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
 }
 
 #else
-// ---- A work-group of GROUP takes a head of a token, and GROUP positions at a time: first each work-item scores one, then
-// each sums up a few of the output's values -----------------------------------------------------------------------------
+// ---- A work-group of GROUP takes a head of a token, and GROUP positions at a time: first each work-item
+// scores one, then each sums up a few of the output's values ------------------------------------------------
 
 #define VALUES ((VALUE_DIM + GROUP - 1) / GROUP)
 

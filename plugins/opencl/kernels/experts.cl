@@ -13,7 +13,7 @@
 #define WAIT(fence) barrier(fence)
 #endif
 
-// ---- Route -------------------------------------------------------------------------------------------------------------
+// ---- Route ------------------------------------------------------------------------------------------------
 
 #define MOST_EXPERTS 512
 #define SIGMOID 1
@@ -134,7 +134,7 @@ route(global const float *logits, global const float *bias, global int *ids, glo
         for (uint s = 0; s < p.n_used; s++) weights[s] = scores[ids[s]] * factor;
 }
 
-// ---- Columns by matrix -------------------------------------------------------------------------------------------------
+// ---- Columns by matrix ------------------------------------------------------------------------------------
 
 struct sort_parameters {
     uint n_columns, n_slots; // a column is number slot + token * n_slots
@@ -186,7 +186,7 @@ sort_columns(global const uint *ids, global uint *table, const struct sort_param
     for (uint i = LANE; i < p.n_columns; i += ITEMS) columns[atomic_inc(&counts[matrix_of(&p, ids, i)])] = i;
 }
 
-// ---- The sum over a token's experts ------------------------------------------------------------------------------------
+// ---- The sum over a token's experts -----------------------------------------------------------------------
 
 struct mix_parameters {
     uint rows, n_tokens, n_slots;

@@ -67,7 +67,8 @@ float total(float16 x)
     return (b.x + b.y) + (b.z + b.w);
 }
 
-#define ROUNDER 12582912.0f // 1.5 * 2^23: added to a small number it leaves the nearest integer in the last bits
+// 1.5 * 2^23: added to a small number it leaves the nearest integer in the last bits
+#define ROUNDER 12582912.0f
 
 float16 rounded(float16 x)
 {

@@ -22,7 +22,7 @@ struct matmul_parameters {
     float scale;
 };
 
-// ---- Tiles -------------------------------------------------------------------------------------------------------------
+// ---- Tiles ------------------------------------------------------------------------------------------------
 
 // A tile: its matrix; its columns; the tile of the input. Tables are those of experts.cl, or just ids.
 struct tile {
@@ -61,7 +61,8 @@ uint panel_in_part(const struct matmul_parameters *p, uint matrix, uint panel)
     return matrix * p->matrix_panels + panel - p->first_panel;
 }
 
-// The first dimension of a launch counts a matrix's panels: all of one of many, those in the part of a single one.
+// The first dimension of a launch counts a matrix's panels: all of one of many, those in the part of a single
+// one.
 uint panel_of(const struct matmul_parameters *p, uint number)
 {
 #ifdef MATRICES
@@ -71,7 +72,7 @@ uint panel_of(const struct matmul_parameters *p, uint number)
 #endif
 }
 
-// ---- Products ----------------------------------------------------------------------------------------------------------
+// ---- Products ---------------------------------------------------------------------------------------------
 
 #ifdef INTEGERS
 #if defined(VNNI) && defined(VECTORS) && defined(__clang__) && defined(__x86_64__) && defined(__AVX512F__)
@@ -137,7 +138,7 @@ F finish(F sum, F gate, const struct matmul_parameters *p, F bias)
 }
 
 #ifdef VECTORS
-// ---- A work-item takes a panel of 32 rows in two vectors, and TOKENS columns -------------------------------------------
+// ---- A work-item takes a panel of 32 rows in two vectors, and TOKENS columns ------------------------------
 
 #ifdef INTEGERS
 void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global const int *inputs,
@@ -245,7 +246,7 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
 }
 
 #else
-// ---- A work-group takes ROWS rows and a few columns, or 128 rows and TOKENS columns ------------------------------------
+// ---- A work-group takes ROWS rows and a few columns, or 128 rows and TOKENS columns -----------------------
 
 // Finishes a row of column `i` of tile `number`.
 void store_sum(float sum, float gate, uint row, uint number, uint i, const struct matmul_parameters *p,

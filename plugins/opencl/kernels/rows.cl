@@ -15,7 +15,7 @@ uint at(const struct view *view, uint i1, uint i2)
     return view->offset + i1 * view->stride1 + i2 * view->stride2;
 }
 
-// ---- Element by element ------------------------------------------------------------------------------------------------
+// ---- Element by element -----------------------------------------------------------------------------------
 
 #define ADD      0
 #define MUL      1
@@ -70,7 +70,7 @@ kernel void rows(global const float *a, global const float *b, global float *out
     }
 }
 
-// ---- Norm --------------------------------------------------------------------------------------------------------------
+// ---- Norm -------------------------------------------------------------------------------------------------
 
 struct norm_parameters {
     struct shape shape;
@@ -182,7 +182,7 @@ norm(global const float *input, global const float *weight, global const float *
 }
 #endif
 
-// ---- Rope --------------------------------------------------------------------------------------------------------------
+// ---- Rope -------------------------------------------------------------------------------------------------
 
 struct rope_parameters {
     struct shape shape; // head_dim, heads, tokens
@@ -230,7 +230,7 @@ kernel void rope(global const float *input, global const int *positions, global 
     }
 }
 
-// ---- Rows of an activation ---------------------------------------------------------------------------------------------
+// ---- Rows of an activation --------------------------------------------------------------------------------
 
 struct pick_parameters {
     uint n, count;
@@ -247,7 +247,7 @@ kernel void pick_rows(global const float *source, global const int *rows, global
     }
 }
 
-// ---- Cache write -------------------------------------------------------------------------------------------------------
+// ---- Cache write ------------------------------------------------------------------------------------------
 
 struct cache_parameters {
     struct shape shape; // head_dim, heads, tokens
@@ -262,7 +262,8 @@ ushort half_bits(float value)
     uint bits = as_uint(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return sign | 0x7e00u;
     if (magnitude >= 0x477ff000u) return sign | 0x7c00u;
-    if (magnitude < 0x38800000u) // denormal or zero: a sum with 0.5 leaves the rounded multiple of 2^-24 in the last bits
+    // denormal or zero: a sum with 0.5 leaves the rounded multiple of 2^-24 in the last bits
+    if (magnitude < 0x38800000u)
         return sign | (as_uint(as_float(magnitude) + 0.5f) - 0x3f000000u);
     return sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
 }

@@ -1,5 +1,5 @@
-// states.cl: operations that keep a state for each sequence: ENGINE_OP_CONV, and ENGINE_OP_SCAN for heads of KEY_DIM keys and
-// VALUE_DIM values. Offsets and strides are in words.
+// states.cl: operations that keep a state for each sequence: ENGINE_OP_CONV, and ENGINE_OP_SCAN for heads of
+// KEY_DIM keys and VALUE_DIM values. Offsets and strides are in words.
 
 struct view {
     uint offset, stride1, stride2;
@@ -11,7 +11,7 @@ uint at(const struct view *view, uint i1, uint i2)
 }
 
 #ifndef KEY_DIM
-// ---- Convolution -------------------------------------------------------------------------------------------------------
+// ---- Convolution ------------------------------------------------------------------------------------------
 
 struct conv_parameters {
     uint n, n_tokens, taps;
@@ -84,7 +84,7 @@ kernel void keep_inputs(global const float *input, global const int *positions, 
 }
 
 #else
-// ---- Scan --------------------------------------------------------------------------------------------------------------
+// ---- Scan -------------------------------------------------------------------------------------------------
 
 // DECAY is one of these.
 #define OF_HEADS   1

@@ -106,7 +106,8 @@ constant uchar nibble_codes[16] = {128, 129, 130, 131, 132, 134, 136, 140,
 #endif
 
 #if TYPE == TYPE_IQ4_NL || TYPE == TYPE_IQ4_XS || TYPE == TYPE_MXFP4
-// Looks up the four nibbles in the low halves of a word's bytes, by choosing bit after bit among the table's entries.
+// Looks up the four nibbles in the low halves of a word's bytes, by choosing bit after bit among the table's
+// entries.
 W look_up(W nibbles)
 {
     W chosen[8];

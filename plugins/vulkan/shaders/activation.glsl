@@ -1,5 +1,5 @@
-// activation.glsl: activation functions, in full float32 accuracy: Vulkan's own exp may be off by many units in the
-// last place.
+// activation.glsl: activation functions, in full float32 accuracy: Vulkan's own exp may be off by many units
+// in the last place.
 
 // exp(x) as 2^n * exp(r), |r| <= ln(2) / 2, with the Taylor polynomial of degree 7.
 float accurate_exp(float x)
@@ -57,7 +57,8 @@ float sigmoid(float x)
     return 1 / (1 + accurate_exp(-x));
 }
 
-// (1 + erf(x / sqrt(2))) / 2 within 1e-7, by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
+// (1 + erf(x / sqrt(2))) / 2 within 1e-7, by Abramowitz and Stegun, Handbook of Mathematical Functions,
+// 7.1.26.
 float normal_share(float x)
 {
     float z = abs(x) * 0.70710678, t = 1 / fma(0.3275911, z, 1.0);
@@ -78,7 +79,8 @@ float activate(uint kind, float x, float limit, float alpha)
     switch (kind) {
     case SILU: return x / (1 + accurate_exp(-x));
     case GELU_ERF: return x * normal_share(x);
-    case GELU_TANH: return x * sigmoid(1.5957691216 * fma(0.044715 * x * x, x, x)); // 1 + tanh(u) = 2 sigmoid(2 u)
+    // 1 + tanh(u) = 2 sigmoid(2 u)
+    case GELU_TANH: return x * sigmoid(1.5957691216 * fma(0.044715 * x * x, x, x));
     case RELU: return max(x, 0);
     case RELU_SQUARED: return max(x, 0) * max(x, 0);
     case SIGMOID: return sigmoid(x);

@@ -28,7 +28,8 @@ layout(push_constant) uniform Parameters {
     uint window, chunk;
     float softcap;
     uint last_step; // from a token's position to the last one that it sees; 0: they are the same
-    uint v_step; // from one value of the cache to the next: words, halves of words or bytes, as the type has it
+    // from one value of the cache to the next: words, halves of words or bytes, as the type has it
+    uint v_step;
     uint n_biases; // in each direction
 } p;
 
@@ -41,7 +42,8 @@ layout(binding = 5) readonly buffer Positions { int positions[]; };
 layout(binding = 6) writeonly buffer Output { float outputs[]; };
 layout(binding = 7) readonly buffer Sinks { float sinks[]; };
 layout(binding = 8) readonly buffer Slopes { float slopes[]; };
-layout(binding = 7) writeonly buffer Parts { float parts[]; }; // [token][head][split] of sums, their maximum and total
+// [token][head][split] of sums, their maximum and total
+layout(binding = 7) writeonly buffer Parts { float parts[]; };
 
 shared vec4 queries[(HEAD_DIM + 3) / 4];
 shared vec4 weights[SIZE / 4]; // of the positions at hand

@@ -1,5 +1,5 @@
-// cache-write.comp: ENGINE_OP_CACHE_WRITE into a dense cache of TYPE F32, F16 or Q8_0. An invocation writes one value,
-// two values or a block of 32.
+// cache-write.comp: ENGINE_OP_CACHE_WRITE into a dense cache of TYPE F32, F16 or Q8_0. An invocation writes
+// one value, two values or a block of 32.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 #include "types.glsl"

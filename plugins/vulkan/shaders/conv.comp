@@ -1,5 +1,5 @@
-// conv.comp: ENGINE_OP_CONV, in two dispatches: first the outputs, then (KEEP) what the last token of each sequence leaves
-// in its state. An invocation takes a channel of a token.
+// conv.comp: ENGINE_OP_CONV, in two dispatches: first the outputs, then (KEEP) what the last token of each
+// sequence leaves in its state. An invocation takes a channel of a token.
 #version 450
 
 layout(local_size_x_id = 0) in;
@@ -19,7 +19,8 @@ layout(binding = 3) readonly buffer States { int states[]; };
 layout(binding = 4) buffer State { float state[]; }; // [n, taps - 1, states]
 layout(binding = 5) writeonly buffer Output { float outputs[]; };
 
-uint channel, token, before; // `before`: tokens of its sequence before it in the batch, as far as it sees them
+// `before`: tokens of its sequence before it in the batch, as far as it sees them
+uint channel, token, before;
 int number;
 
 uint place(uint row)

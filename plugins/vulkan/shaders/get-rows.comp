@@ -1,5 +1,5 @@
-// get-rows.comp: ENGINE_OP_GET_ROWS. TYPE is a weight's type, or TYPE_ACTIVATION. A weight may be bound in parts: only
-// rows of the bound part are written. An invocation fetches 32 values.
+// get-rows.comp: ENGINE_OP_GET_ROWS. TYPE is a weight's type, or TYPE_ACTIVATION. A weight may be bound in
+// parts: only rows of the bound part are written. An invocation fetches 32 values.
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable

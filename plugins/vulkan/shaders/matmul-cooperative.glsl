@@ -1,5 +1,6 @@
-// matmul-cooperative.glsl: a workgroup makes 64 rows for 64 columns with cooperative matrices: float16 times float16, sums in
-// float32. Each 32 values of k are staged in shared memory, where subgroups fetch the matrices of their region of the tile.
+// matmul-cooperative.glsl: a workgroup makes 64 rows for 64 columns with cooperative matrices: float16 times
+// float16, sums in float32. Each 32 values of k are staged in shared memory, where subgroups fetch the
+// matrices of their region of the tile.
 //
 // Each invocation stages one row or one column, divided by a power of two of its own that scales the largest
 // of the first 32 values to 2^6 … 2^7. As long as it scales those of later ones to LEAST … MOST, nothing
@@ -41,7 +42,8 @@ const uint SUBGROUPS = TILE / REGION_ROWS * (TILE / REGION_COLUMNS);
 
 shared f16vec4 operands[(1 + PARTS) * TILE * STRIDE];   // rows, then columns
 shared float levels[2 * TILE];                          // of rows, then of columns
-shared float slots[(GATED ? 2 : 1) * SUBGROUPS * SLOT]; // [sums or gates][subgroup][column][row] of one matrix
+// [sums or gates][subgroup][column][row] of one matrix
+shared float slots[(GATED ? 2 : 1) * SUBGROUPS * SLOT];
 shared uint flushed;                                    // the last chunk that needed other powers of two
 
 uint region_row()

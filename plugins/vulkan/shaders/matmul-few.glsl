@@ -1,13 +1,13 @@
 // matmul-few.glsl: a workgroup computes ROWS rows of a panel for COLUMNS columns. Each row has SHARES
-// invocations, which divide k. What an invocation has unpacked it multiplies with all columns, so that a weight
-// is read and unpacked once. Input is read from the caches: neighbours, which own neighbouring rows, read the
-// same address.
+// invocations, which divide k. What an invocation has unpacked it multiplies with all columns, so that a
+// weight is read and unpacked once. Input is read from the caches: neighbours, which own neighbouring rows,
+// read the same address.
 layout(local_size_x_id = 0) in; // ROWS * SHARES
 
 layout(constant_id = 6) const uint COLUMNS = 1;
 layout(constant_id = 7) const uint ROWS = 8; // a divisor of 32
-// Sums of this many shares are added in pairs, then one after the other: the order of matmul-subgroups.glsl, so
-// that a column's result doesn't depend on how many there are.
+// Sums of this many shares are added in pairs, then one after the other: the order of matmul-subgroups.glsl,
+// so that a column's result doesn't depend on how many there are.
 layout(constant_id = 8) const uint RUN = 1;
 
 const uint SHARES = 16, PARTS = 32 / ROWS;

@@ -1,6 +1,6 @@
 // matmul-subgroups.glsl: one column, on devices with full subgroups of 8 invocations or more: a workgroup
-// computes a quarter of a panel. Eight neighbours own eight rows, so that they read whole sectors of memory; a
-// subgroup's sums of a row are added by shuffles. matmul-few.glsl adds in the same order.
+// computes a quarter of a panel. Eight neighbours own eight rows, so that they read whole sectors of memory;
+// a subgroup's sums of a row are added by shuffles. matmul-few.glsl adds in the same order.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 layout(local_size_x = 128) in;

@@ -5,7 +5,7 @@
 //   HALF     the same with products in float16: matmul-half.glsl
 //   DOT      the same with integer dot products: matmul-dot.glsl
 //   COOPERATIVE  the same with cooperative matrices: matmul-cooperative.glsl
-//   ADDRESS  for software drivers, TOKENS columns at a time, with memory read at addresses: matmul-address.glsl
+//   ADDRESS  for software drivers, TOKENS columns at a time, read at device addresses: matmul-address.glsl
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
@@ -17,7 +17,8 @@ layout(constant_id = 3) const bool BIASED = false;
 layout(constant_id = 4) const bool ADDS = false; // the residual
 layout(constant_id = 5) const uint ACTIVATION = 0;
 
-layout(constant_id = 11) const uint MATRICES = 0; // how a workgroup finds its matrix and its columns; one of these:
+// how a workgroup finds its matrix and its columns; one of these:
+layout(constant_id = 11) const uint MATRICES = 0;
 const uint SINGLE = 0;    // one matrix
 const uint BY_HEAD = 1;   // each head of a token has its own
 const uint BY_COLUMN = 2; // each column has chosen an expert; a workgroup takes one column

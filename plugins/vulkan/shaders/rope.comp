@@ -1,5 +1,5 @@
-// rope.comp: ENGINE_OP_ROPE. Angles are kept as fractions of a turn in 64 bits, so that they are exact at any position:
-// a position times the turn of one position, modulo 1, is an integer multiplication that overflows.
+// rope.comp: ENGINE_OP_ROPE. Angles are kept as fractions of a turn in 64 bits, so that they are exact at any
+// position: a position times the turn of one position, modulo 1, is an integer multiplication that overflows.
 #version 450
 
 layout(local_size_x_id = 0) in;
@@ -15,7 +15,8 @@ layout(push_constant) uniform Parameters {
 
 layout(binding = 0) readonly buffer Input { float inputs[]; };
 layout(binding = 1) readonly buffer Positions { int positions[]; };
-layout(binding = 2) readonly buffer Turns { uvec2 turns[]; }; // [n_dims / 2]: of one position, low and high word
+// [n_dims / 2]: of one position, low and high word
+layout(binding = 2) readonly buffer Turns { uvec2 turns[]; };
 layout(binding = 3) writeonly buffer Output { float outputs[]; };
 
 // Cosine and sine of a fraction of a turn: the nearest quarter, and polynomials for the remainder.

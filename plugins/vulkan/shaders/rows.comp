@@ -1,4 +1,5 @@
-// rows.comp: sums, products, activations and rows that are joined: element by element, over rows with strides.
+// rows.comp: sums, products, activations and rows that are joined: element by element, over rows with
+// strides.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 

@@ -1,5 +1,6 @@
-// scan.comp: ENGINE_OP_SCAN. A workgroup takes COLUMNS values of a head for all tokens, one after the other; the state
-// stays in registers. PARTS invocations share the keys of a value and add their sums up in shared memory.
+// scan.comp: ENGINE_OP_SCAN. A workgroup takes COLUMNS values of a head for all tokens, one after the other;
+// the state stays in registers. PARTS invocations share the keys of a value and add their sums up in shared
+// memory.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 

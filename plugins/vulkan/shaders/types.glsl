@@ -1,5 +1,5 @@
-// types.glsl: the weight types, by their numbers in plugin-api.h. A shader that reads weights is compiled for each, with
-// TYPE defined.
+// types.glsl: the weight types, by their numbers in plugin-api.h. A shader that reads weights is compiled for
+// each, with TYPE defined.
 #define TYPE_F32    0
 #define TYPE_F16    1
 #define TYPE_Q4_0   2
@@ -61,5 +61,6 @@
 #if TYPE == TYPE_IQ4_NL || TYPE == TYPE_IQ4_XS
 const float nibble_values[16] = float[](-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 #elif TYPE == TYPE_MXFP4
-const float nibble_values[16] = float[](0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12); // E2M1, doubled
+// E2M1, doubled
+const float nibble_values[16] = float[](0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
 #endif

@@ -1,5 +1,6 @@
-// workgroup.glsl: sums and maxima over a workgroup of SIZE invocations, a multiple of 4; all of them call these together
-// and get the result. With SUBGROUPS defined, the device adds within subgroups and shared memory just joins those.
+// workgroup.glsl: sums and maxima over a workgroup of SIZE invocations, a multiple of 4; all of them call
+// these together and get the result. With SUBGROUPS defined, the device adds within subgroups and shared
+// memory just joins those.
 shared vec4 partial[SIZE / 4];
 
 #ifdef SUBGROUPS
