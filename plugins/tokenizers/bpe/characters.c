@@ -21,7 +21,7 @@ static int spell_text(struct bpe_scratch *scratch, struct engine_string text, bo
     for (size_t i = 0; i < text.length; i++)
         n_marks += text.data[i] == ' ' || (mark_lines && text.data[i] == '\n');
     if (n_marks > (SIZE_MAX - text.length) / SPACE_MARK_SIZE ||
-        !grow(&scratch->text, &scratch->text_capacity, text.length + n_marks * SPACE_MARK_SIZE, 1))
+        !ARRAY_RESERVE(scratch->text, scratch->text_capacity, text.length + n_marks * SPACE_MARK_SIZE))
         return fail_memory("text");
     char *to = scratch->text;
     for (size_t i = 0; i < text.length; i++) {

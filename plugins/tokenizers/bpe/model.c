@@ -71,7 +71,7 @@ static int intern(struct making *making, const char *bytes, size_t length, uint3
     struct bpe_model *model = making->model;
     int status = trie_insert(&model->symbols, bytes, length, false, model->n_symbols, symbol);
     if (status || *symbol != model->n_symbols) return status;
-    if (!grow(&model->tokens, &model->tokens_capacity, (size_t)model->n_symbols + 1, sizeof *model->tokens))
+    if (!ARRAY_RESERVE(model->tokens, model->tokens_capacity, (size_t)model->n_symbols + 1))
         return fail_memory("vocabulary");
     model->tokens[model->n_symbols++] = -1;
     return ENGINE_OK;
@@ -86,7 +86,8 @@ static int add_tokens(struct making *making)
         if (vocab->pieces[id].length > longest) longest = vocab->pieces[id].length;
     }
     int status = trie_create(&making->model->symbols, total);
-    if (!status && !grow(&making->bytes, &making->capacity, longest, 1)) status = fail_memory("vocabulary");
+    if (!status && !ARRAY_RESERVE(making->bytes, making->capacity, longest))
+        status = fail_memory("vocabulary");
     for (int byte = 0; !status && byte < 256; byte++) {
         uint32_t symbol;
         char single = (char)byte;
@@ -109,7 +110,7 @@ static int add_merge(struct making *making, struct engine_string merge, uint32_t
     if (!blank) return ENGINE_OK;
     struct engine_string left = {merge.data, (size_t)(blank - merge.data)};
     struct engine_string right = {blank + 1, merge.length - left.length - 1};
-    if (!grow(&making->bytes, &making->capacity, merge.length, 1)) return fail_memory("merges");
+    if (!ARRAY_RESERVE(making->bytes, making->capacity, merge.length)) return fail_memory("merges");
     size_t left_length = token_bytes(making->model, left, making->bytes);
     if (left_length == SIZE_MAX || !left_length) return ENGINE_OK;
     size_t right_length = token_bytes(making->model, right, making->bytes + left_length);

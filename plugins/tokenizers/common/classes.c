@@ -22,8 +22,8 @@ static size_t read_ascii(const char *text, size_t length, uint8_t *classes)
 
 int class_text_read(struct class_text *into, const uint8_t *table, struct engine_string text, size_t *n)
 {
-    if (!grow(&into->classes, &into->classes_capacity, text.length, 1) ||
-        !grow(&into->lengths, &into->lengths_capacity, text.length, 1))
+    if (!ARRAY_RESERVE(into->classes, into->classes_capacity, text.length) ||
+        !ARRAY_RESERVE(into->lengths, into->lengths_capacity, text.length))
         return fail_memory("text");
     size_t count = 0;
     for (size_t at = 0; at < text.length;) {

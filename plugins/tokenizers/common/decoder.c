@@ -93,7 +93,7 @@ int decoder_decode(struct engine_decoder *decoder, int32_t id, struct engine_str
     struct engine_string piece;
     int status = tokenizer_piece(decoder->tokenizer, id, &piece);
     if (status) return status;
-    if (!grow(&decoder->text, &decoder->capacity, decoder->waiting + piece.length, 1))
+    if (!ARRAY_RESERVE(decoder->text, decoder->capacity, decoder->waiting + piece.length))
         return fail_memory("decoder");
     memmove(decoder->text, decoder->text + decoder->out, decoder->waiting);
     size_t length = decoder->waiting + spell(decoder, id, decoder->text + decoder->waiting);

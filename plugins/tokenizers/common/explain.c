@@ -98,8 +98,7 @@ int explain_characters(struct explanation *explanation, const char *run, size_t 
 
 int explain_add_symbol(struct explanation *explanation, struct explain_range place)
 {
-    if (!grow(&explanation->places, &explanation->places_capacity, explanation->n_places + 1,
-              sizeof *explanation->places))
+    if (!ARRAY_RESERVE(explanation->places, explanation->places_capacity, explanation->n_places + 1))
         return fail_memory("explanation");
     explanation->places[explanation->n_places++] = place;
     return ENGINE_OK;

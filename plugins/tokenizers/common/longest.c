@@ -27,7 +27,7 @@ static int join(struct longest *longest, struct longest_node *first, const struc
 {
     if (longest->n_joins >= LONGEST_JOINED)
         return host->fail(ENGINE_ERROR_DATA, "the vocabulary is too large for greedy matching");
-    if (!grow(&longest->joins, &longest->joins_capacity, longest->n_joins + 1, sizeof *longest->joins))
+    if (!ARRAY_RESERVE(longest->joins, longest->joins_capacity, longest->n_joins + 1))
         return fail_memory("vocabulary");
     longest->joins[longest->n_joins] =
         (struct longest_join){first->tokens, second->tokens, first->n_tokens, second->n_tokens};
@@ -132,8 +132,8 @@ size_t longest_finish(const struct longest *longest, uint32_t node, int32_t *ids
     return count;
 }
 
-/* Reports the tokens that the text begins with up to token `id`, the longest, whose length it returns. Only the
- * id of unknown bytes may also be that of a longer token. */
+/* Reports the tokens that the text begins with up to token `id`, the longest, whose length it returns. Only
+ * the id of unknown bytes may also be that of a longer token. */
 static size_t explain_match(const struct longest *longest, struct explanation *explanation, const char *text,
                             size_t length, uint32_t id)
 {

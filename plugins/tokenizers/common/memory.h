@@ -1,4 +1,4 @@
-/* memory.h: the host's services and growing arrays, for all files of a tokenizer plugin. */
+/* memory.h: the host's services and memory, for all files of a tokenizer plugin. */
 #ifndef TOKENIZERS_COMMON_MEMORY_H
 #define TOKENIZERS_COMMON_MEMORY_H
 
@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/array.h"
 #include "plugin-api.h"
 
 /* The services that the entry function was given. The plugin's only global. */
@@ -22,10 +23,5 @@ static inline int fail_memory(const char *what)
 void *allocate(size_t count, size_t size);
 /* The same, all bytes 0. */
 void *allocate_zeroed(size_t count, size_t size);
-
-/* Makes room for at least `count` elements of `size` bytes in *array, which has room for *capacity. The
- * contents stay. At least doubles, so that appending is linear. Returns false, and changes nothing, if memory
- * is out. */
-bool grow(void *array, size_t *capacity, size_t count, size_t size);
 
 #endif

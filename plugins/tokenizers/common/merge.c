@@ -53,8 +53,7 @@ int merge_reserve(struct merge_workspace *workspace, size_t count)
     if (count > UINT32_MAX - 1 - workspace->n_initial)
         return host->fail(ENGINE_ERROR_UNSUPPORTED,
                           "a text without breaks is too long: more than %u characters", UINT32_MAX - 1);
-    if (!grow(&workspace->initial, &workspace->initial_capacity, workspace->n_initial + count,
-              sizeof *workspace->initial))
+    if (!ARRAY_RESERVE(workspace->initial, workspace->initial_capacity, workspace->n_initial + count))
         return fail_memory("merges");
     return ENGINE_OK;
 }
@@ -176,13 +175,12 @@ static void find_pair(const struct pairs *pairs, struct merge_workspace *workspa
 static int merge_long(const struct pairs *pairs, struct merge_workspace *workspace, size_t first,
                       size_t count, size_t at, size_t *n_tokens)
 {
-    if (!grow(&workspace->places, &workspace->places_capacity, count, sizeof *workspace->places))
-        return fail_memory("merges");
+    if (!ARRAY_RESERVE(workspace->places, workspace->places_capacity, count)) return fail_memory("merges");
     struct merge_place *places = workspace->places;
     size_t end = first + count;
     count = merge_passes(pairs, workspace, first, count, PASS_WORTH, places);
-    if (!grow(&workspace->nodes, &workspace->nodes_capacity, count, sizeof *workspace->nodes) ||
-        !grow(&workspace->heap, &workspace->heap_capacity, 3 * count, sizeof *workspace->heap))
+    if (!ARRAY_RESERVE(workspace->nodes, workspace->nodes_capacity, count) ||
+        !ARRAY_RESERVE(workspace->heap, workspace->heap_capacity, 3 * count))
         return fail_memory("merges");
     struct merge_node *nodes = workspace->nodes;
     for (size_t i = 0; i < count; i++)
@@ -214,7 +212,7 @@ static int merge_long(const struct pairs *pairs, struct merge_workspace *workspa
 static int merge_block(const struct pairs *pairs, struct merge_workspace *workspace, size_t first,
                        size_t count, size_t at, size_t *n_tokens)
 {
-    if (!grow(&workspace->tokens, &workspace->tokens_capacity, at + count, sizeof *workspace->tokens))
+    if (!ARRAY_RESERVE(workspace->tokens, workspace->tokens_capacity, at + count))
         return fail_memory("merges");
     if (count > SHORT_WORD) return merge_long(pairs, workspace, first, count, at, n_tokens);
     *n_tokens = merge_short(pairs, workspace, first, count, at);

@@ -211,8 +211,7 @@ static int place(const struct split *split, uint32_t rank, size_t end)
         while (start > 0 && !workspace->owners[start - 1] && is_space(text[start - 1])) start--;
     if (attributes & VOCAB_STRIP_RIGHT)
         while (end < size && !workspace->owners[end] && is_space(text[end])) end++;
-    if (!grow(&workspace->places, &workspace->places_capacity, workspace->n_places + 1,
-              sizeof *workspace->places))
+    if (!ARRAY_RESERVE(workspace->places, workspace->places_capacity, workspace->n_places + 1))
         return fail_memory("special tokens");
     workspace->places[workspace->n_places++] = (struct special_place){start, end, token->id};
     for (size_t i = start; i < end; i++) workspace->owners[i] = workspace->n_places;
@@ -258,7 +257,7 @@ static int finish_region(struct split *split)
     struct special_workspace *workspace = split->workspace;
     size_t size = split->end - split->start;
     if (!size) return 0;
-    if (!grow(&workspace->owners, &workspace->owners_capacity, size, sizeof *workspace->owners))
+    if (!ARRAY_RESERVE(workspace->owners, workspace->owners_capacity, size))
         return fail_memory("special tokens");
     memset(workspace->owners, 0, size * sizeof *workspace->owners);
     workspace->n_places = 0;
@@ -286,7 +285,7 @@ static int add_end(struct split *split, uint32_t rank, size_t end)
 {
     struct special_workspace *workspace = split->workspace;
     size_t start = end - split->set->tokens[rank].length;
-    if (!grow(&workspace->ends, &workspace->ends_capacity, workspace->n_ends + 1, sizeof *workspace->ends))
+    if (!ARRAY_RESERVE(workspace->ends, workspace->ends_capacity, workspace->n_ends + 1))
         return fail_memory("special tokens");
     workspace->ends[workspace->n_ends++] = (struct special_end){end, rank};
     if (split->set->strip & VOCAB_STRIP_LEFT) {

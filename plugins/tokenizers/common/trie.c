@@ -31,8 +31,7 @@ int trie_create(struct trie *trie, size_t bytes)
     memset(trie->first, 0xFF, sizeof trie->first);
     unsigned bits = 6;
     while (bits < 28 && ((size_t)1 << bits) < bytes) bits++;
-    if (!grow(&trie->values, &trie->capacity, bytes / 2 < TRIE_MAX ? bytes / 2 + 1 : TRIE_MAX,
-              sizeof *trie->values))
+    if (!ARRAY_RESERVE(trie->values, trie->capacity, bytes / 2 < TRIE_MAX ? bytes / 2 + 1 : TRIE_MAX))
         return fail_memory("vocabulary");
     trie->values[TRIE_ROOT] = TRIE_NONE;
     trie->n_nodes = 1;
@@ -55,8 +54,7 @@ static int add_child(struct trie *trie, uint32_t node, unsigned char byte, uint3
         int status = resize(trie, 64 - trie->shift + 1);
         if (status) return status;
     }
-    if (!grow(&trie->values, &trie->capacity, trie->n_nodes + 1, sizeof *trie->values))
-        return fail_memory("vocabulary");
+    if (!ARRAY_RESERVE(trie->values, trie->capacity, trie->n_nodes + 1)) return fail_memory("vocabulary");
     *child = (uint32_t)trie->n_nodes++;
     trie->values[*child] = TRIE_NONE;
     uint64_t key = (uint64_t)node << 8 | byte;

@@ -10,13 +10,12 @@
 static int add_to_set(struct added_set *set, struct engine_string content, struct added_token token)
 {
     if (!content.length) return ENGINE_OK;
-    if (!grow(&set->tokens, &set->capacity, set->count + 1, sizeof *set->tokens))
-        return fail_memory("tokenizer");
+    if (!ARRAY_RESERVE(set->tokens, set->capacity, set->count + 1)) return fail_memory("tokenizer");
     set->tokens[set->count] = token;
     uint32_t index = (uint32_t)set->count++;
     int status = trie_insert(&set->trie, content.data, content.length, false, index, &index);
-    /* Of two that the normalizer made equal, the first special one counts, or the first; of two with the same id
-     * the last. */
+    /* Of two that the normalizer made equal, the first special one counts, or the first; of two with the same
+     * id the last. */
     const struct added_token *first = &set->tokens[index];
     bool counts = first->id == token.id || (token.special && !first->special);
     if (!status && counts) set->tokens[index] = token;
@@ -26,8 +25,7 @@ static int add_to_set(struct added_set *set, struct engine_string content, struc
 
 static int add_spelling(struct added *added, int32_t id, struct engine_string text)
 {
-    if (!grow(&added->spellings, &added->spellings_capacity, added->n_spellings + 1,
-              sizeof *added->spellings))
+    if (!ARRAY_RESERVE(added->spellings, added->spellings_capacity, added->n_spellings + 1))
         return fail_memory("tokenizer");
     char *copy = allocate(text.length, 1);
     if (!copy) return fail_memory("tokenizer");
@@ -160,7 +158,8 @@ int added_split(const struct added_set *set, struct engine_string text, bool spe
                (length = unicode_read(text.data + end, text.length - end, &character)) > 0 &&
                unicode_is_space(character))
             end += length;
-        /* The white space that another one has stripped is found again, unless there would be nothing left. */
+        /* The white space that another one has stripped is found again, unless there would be nothing
+         * left. */
         if (token->strip_left && start < done) start = done;
         if (start >= end) continue;
         if (start > done) status = visit(user, (struct engine_string){text.data + done, start - done}, -1);

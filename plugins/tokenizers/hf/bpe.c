@@ -67,7 +67,7 @@ static int find_character(const struct model *model, struct model_workspace *wor
     size_t before = first ? 0 : model->prefix_length, after = last ? model->suffix_length : 0;
     *spelled = (struct engine_string){piece.data + at, length};
     if (before + after) {
-        if (!grow(&work->spelled, &work->spelled_capacity, before + length + after, 1))
+        if (!ARRAY_RESERVE(work->spelled, work->spelled_capacity, before + length + after))
             return fail_memory("text");
         if (before) memcpy(work->spelled, model->prefix, before);
         memcpy(work->spelled + before, piece.data + at, length);
@@ -108,9 +108,9 @@ static bool has_bytes(const struct model *model, struct engine_string text)
     return true;
 }
 
-/* The tokens of a character's bytes. `spelled` is the character at start … end of the word, after `before` bytes
- * of prefix. The bytes of prefix and suffix have none of the word; characters for which an unknown token waits,
- * which comes later, count for the first byte. */
+/* The tokens of a character's bytes. `spelled` is the character at start … end of the word, after `before`
+ * bytes of prefix. The bytes of prefix and suffix have none of the word; characters for which an unknown
+ * token waits, which comes later, count for the first byte. */
 static int add_bytes(struct spelling *work, struct engine_string spelled, size_t before, size_t start,
                      size_t end)
 {

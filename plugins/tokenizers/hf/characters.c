@@ -80,32 +80,19 @@ size_t character_write(uint32_t character, char *text)
     return 4;
 }
 
-int text_reserve(struct text *text, size_t more)
+int text_reserve(struct text_buffer *text, size_t more)
 {
-    if (more > SIZE_MAX - text->length || !grow(&text->data, &text->capacity, text->length + more, 1))
-        return fail_memory("text");
-    return ENGINE_OK;
+    return text_buffer_reserve(text, more) ? ENGINE_OK : fail_memory("text");
 }
 
-int text_append(struct text *text, const char *data, size_t length)
+int text_append(struct text_buffer *text, const char *data, size_t length)
 {
-    if (length == 0) return ENGINE_OK;
-    int status = text_reserve(text, length);
-    if (status) return status;
-    memcpy(text->data + text->length, data, length);
-    text->length += length;
-    return ENGINE_OK;
+    return text_buffer_add(text, data, length) ? ENGINE_OK : fail_memory("text");
 }
 
-int text_append_character(struct text *text, uint32_t character)
+int text_append_character(struct text_buffer *text, uint32_t character)
 {
     int status = text_reserve(text, 4);
-    if (!status) text->length += character_write(character, text->data + text->length);
+    if (!status) text->size += character_write(character, text->data + text->size);
     return status;
-}
-
-void text_free(struct text *text)
-{
-    free(text->data);
-    *text = (struct text){NULL, 0, 0};
 }

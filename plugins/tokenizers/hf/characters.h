@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/text.h"
 #include "common/unicode.h"
 #include "hf/tables.h"
 
@@ -22,16 +23,9 @@ uint32_t character_lower(uint32_t character);
 /* Writes UTF-8, up to 4 bytes; returns their number. */
 size_t character_write(uint32_t character, char *text);
 
-/* Text that grows; zeroed at first. */
-struct text {
-    char *data; /* [length] */
-    size_t length, capacity;
-};
-
-/* Makes room for `more` bytes after those there. */
-int text_reserve(struct text *text, size_t more);
-int text_append(struct text *text, const char *data, size_t length);
-int text_append_character(struct text *text, uint32_t character);
-void text_free(struct text *text);
+/* Text buffers, whose failures are reported. text_reserve makes room for `more` bytes after those there. */
+int text_reserve(struct text_buffer *text, size_t more);
+int text_append(struct text_buffer *text, const char *data, size_t length);
+int text_append_character(struct text_buffer *text, uint32_t character);
 
 #endif

@@ -95,7 +95,7 @@ static int add_step(void *user, const struct json_at *json)
         if (reading->fused && kinds[i].kind != DECODE_REPLACE && kinds[i].kind != DECODE_STRIP)
             return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: %s after Fuse or ByteLevel is not supported",
                               json->place, kinds[i].type);
-        if (!grow(&decoding->steps, &decoding->capacity, decoding->count + 1, sizeof *decoding->steps))
+        if (!ARRAY_RESERVE(decoding->steps, decoding->capacity, decoding->count + 1))
             return fail_memory("tokenizer");
         struct decoding_step *step = &decoding->steps[decoding->count++];
         memset(step, 0, sizeof *step);
@@ -113,8 +113,7 @@ int decoding_create(struct decoding *decoding, const struct json_at *json)
     struct reading reading = {decoding, false};
     if (!json_absent(json))
         return json_is_object(json->value) ? add_step(&reading, json) : json_wrong(json, "an object");
-    if (!grow(&decoding->steps, &decoding->capacity, 1, sizeof *decoding->steps))
-        return fail_memory("tokenizer");
+    if (!ARRAY_RESERVE(decoding->steps, decoding->capacity, 1)) return fail_memory("tokenizer");
     memset(decoding->steps, 0, sizeof *decoding->steps);
     decoding->steps[decoding->count++].kind = DECODE_JOIN;
     return ENGINE_OK;
@@ -135,13 +134,13 @@ void decoding_destroy(struct decoding *decoding)
 struct engine_decoder {
     const struct engine_tokenizer *tokenizer;
     struct regex_workspace regex;
-    bool special;         /* spell special tokens */
-    bool first;           /* no token has come yet */
-    bool space;           /* the last token ended a word: a space, if another one follows */
-    size_t *left;         /* [steps] DECODE_STRIP of the whole text: how many characters may still go */
-    struct text token[2]; /* the token at hand before and after a step */
-    struct text text;     /* the text returned last, followed by the waiting bytes */
-    size_t out;           /* bytes returned last */
+    bool special; /* spell special tokens */
+    bool first;   /* no token has come yet */
+    bool space;   /* the last token ended a word: a space, if another one follows */
+    size_t *left; /* [steps] DECODE_STRIP of the whole text: how many characters may still go */
+    struct text_buffer token[2]; /* the token at hand before and after a step */
+    struct text_buffer text;     /* the text returned last, followed by the waiting bytes */
+    size_t out;                  /* bytes returned last */
 };
 
 static void begin(struct engine_decoder *decoder)
@@ -173,9 +172,9 @@ void hf_decoder_destroy(struct engine_decoder *decoder)
 {
     if (!decoder) return;
     regex_workspace_destroy(&decoder->regex);
-    text_free(&decoder->token[0]);
-    text_free(&decoder->token[1]);
-    text_free(&decoder->text);
+    text_buffer_free(&decoder->token[0]);
+    text_buffer_free(&decoder->token[1]);
+    text_buffer_free(&decoder->text);
     free(decoder->left);
     free(decoder);
 }
@@ -185,7 +184,7 @@ struct step {
     struct engine_decoder *decoder;
     const struct decoding_step *step;
     struct engine_string in;
-    struct text *out;
+    struct text_buffer *out;
 };
 
 static int read_bytes(const struct step *work)
@@ -197,10 +196,10 @@ static int read_bytes(const struct step *work)
         length = unicode_read(in.data + at, in.length - at, &character);
         int byte = character_to_byte(character);
         if (byte < 0) { /* then the whole token is as it is spelled */
-            work->out->length = 0;
+            work->out->size = 0;
             return text_append(work->out, in.data, in.length);
         }
-        work->out->data[work->out->length++] = (char)byte;
+        work->out->data[work->out->size++] = (char)byte;
     }
     return status;
 }
@@ -252,16 +251,16 @@ static int strip(const struct step *work, size_t *left)
 }
 
 /* What the library's cleanup does to a token, one replacement after the other. */
-static void clean_up(struct text *text)
+static void clean_up(struct text_buffer *text)
 {
     static const char *const pairs[][2] = {
         {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
         {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         size_t old = strlen(pairs[i][0]), new = strlen(pairs[i][1]), read = 0, written = 0;
-        while (read < text->length) {
-            const char *found = memmem(text->data + read, text->length - read, pairs[i][0], old);
-            size_t kept = found ? (size_t)(found - text->data) - read : text->length - read;
+        while (read < text->size) {
+            const char *found = memmem(text->data + read, text->size - read, pairs[i][0], old);
+            size_t kept = found ? (size_t)(found - text->data) - read : text->size - read;
             memmove(text->data + written, text->data + read, kept);
             read += kept;
             written += kept;
@@ -270,7 +269,7 @@ static void clean_up(struct text *text)
             read += old;
             written += new;
         }
-        text->length = written;
+        text->size = written;
     }
 }
 
@@ -350,20 +349,20 @@ static int decode_token(struct engine_decoder *decoder, struct engine_string pie
         if (step->kind == DECODE_BYTE_FALLBACK && vocab_byte(*text) >= 0) {
             is_byte = true;
             byte = (char)vocab_byte(*text);
-            struct text *out = &decoder->token[i & 1];
-            out->length = 0;
+            struct text_buffer *out = &decoder->token[i & 1];
+            out->size = 0;
             int status = text_append(out, &byte, 1);
             if (status) return status;
-            *text = (struct engine_string){out->data, out->length};
+            *text = (struct engine_string){out->data, out->size};
             continue;
         }
         if (is_byte && !(step->fused && step->kind == DECODE_STRIP)) continue;
-        struct text *out = &decoder->token[i & 1];
-        out->length = 0;
+        struct text_buffer *out = &decoder->token[i & 1];
+        out->size = 0;
         struct step work = {decoder, step, *text, out};
         int status = run_step(&work, &decoder->left[i]);
         if (status) return status;
-        *text = (struct engine_string){out->data, out->length};
+        *text = (struct engine_string){out->data, out->size};
     }
     decoder->first = false;
     return ENGINE_OK;
@@ -374,9 +373,9 @@ int hf_decode(struct engine_decoder *decoder, int32_t id, struct engine_string *
     struct engine_string piece;
     int status = tokenizer_piece(decoder->tokenizer, id, &piece);
     if (status) return status;
-    struct text *all = &decoder->text;
-    if (decoder->out) memmove(all->data, all->data + decoder->out, all->length - decoder->out);
-    all->length -= decoder->out;
+    struct text_buffer *all = &decoder->text;
+    if (decoder->out) memmove(all->data, all->data + decoder->out, all->size - decoder->out);
+    all->size -= decoder->out;
     decoder->out = 0;
     unsigned flags = pipeline_of(decoder->tokenizer)->flags[id];
     if (!(flags & TOKEN_NOTHING) && (decoder->special || !(flags & TOKEN_SPECIAL))) {
@@ -385,17 +384,17 @@ int hf_decode(struct engine_decoder *decoder, int32_t id, struct engine_string *
         if (!status) status = text_append(all, piece.data, piece.length);
         if (status) return status;
     }
-    decoder->out = all->length - (all->length ? utf8_unfinished(all->data, all->length) : 0);
+    decoder->out = all->size - (all->size ? utf8_unfinished(all->data, all->size) : 0);
     *text = (struct engine_string){decoder->out ? all->data : "", decoder->out};
     return ENGINE_OK;
 }
 
 int hf_decode_end(struct engine_decoder *decoder, struct engine_string *text)
 {
-    struct text *all = &decoder->text;
-    size_t waiting = all->length - decoder->out;
+    struct text_buffer *all = &decoder->text;
+    size_t waiting = all->size - decoder->out;
     *text = (struct engine_string){waiting ? all->data + decoder->out : "", waiting};
-    all->length = 0;
+    all->size = 0;
     decoder->out = 0;
     begin(decoder);
     return ENGINE_OK;

@@ -15,7 +15,7 @@ struct workspace {
     struct pieces pieces;
     struct model_workspace model;
     struct cache cache;
-    struct text words; /* for explanations: those of a stretch, one after the other */
+    struct text_buffer words; /* for explanations: those of a stretch, one after the other */
     struct output output;
 };
 
@@ -27,7 +27,7 @@ void workspace_destroy(struct workspace *workspace)
     pieces_free(&workspace->pieces);
     model_workspace_free(&workspace->model);
     cache_destroy(&workspace->cache);
-    text_free(&workspace->words);
+    text_buffer_free(&workspace->words);
     free(workspace);
 }
 
@@ -136,27 +136,27 @@ static int encode_stretch(struct encoding *encoding, struct engine_string normal
                        encoding);
 }
 
-/* Reports what the stretch `text` becomes, before its words: these are found once to know their text, which is
- * not the normalized one where the pre-tokenizer leaves something out or spells it otherwise. */
+/* Reports what the stretch `text` becomes, before its words: these are found once to know their text, which
+ * is not the normalized one where the pre-tokenizer leaves something out or spells it otherwise. */
 static int explain_stretch(const struct encoding *encoding, struct engine_string text,
                            struct engine_string normalized)
 {
     struct explanation *explanation = encoding->workspace->output.explanation;
-    struct text *words = &encoding->workspace->words;
+    struct text_buffer *words = &encoding->workspace->words;
     struct encoding gathering = *encoding;
     gathering.gathers = true;
-    words->length = 0;
+    words->size = 0;
     int status = encode_stretch(&gathering, normalized);
     if (status) return status;
-    if (words->length != normalized.length ||
-        (words->length && memcmp(words->data, normalized.data, words->length) != 0))
+    if (words->size != normalized.length ||
+        (words->size && memcmp(words->data, normalized.data, words->size) != 0))
         explain_normalized(explanation, text, normalized);
-    explain_text(explanation, text, (struct engine_string){words->data, words->length});
+    explain_text(explanation, text, (struct engine_string){words->data, words->size});
     return encoding->workspace->output.stopped;
 }
 
-/* How many bytes of a normalized text come from the first character of the text: what that alone becomes, unless
- * what follows changes it. Text before it leaves none. Metaspace asks for it. */
+/* How many bytes of a normalized text come from the first character of the text: what that alone becomes,
+ * unless what follows changes it. Text before it leaves none. Metaspace asks for it. */
 static int find_first(const struct pipeline *pipeline, struct workspace *work, struct engine_string text,
                       struct engine_string *alone, char *buffer, size_t size)
 {

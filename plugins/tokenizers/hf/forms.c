@@ -41,8 +41,7 @@ static int reorder(struct forms_workspace *work)
             continue;
         }
         if (sorted) continue;
-        if (!grow(&work->sorted, &work->sorted_capacity, end - first, sizeof *work->sorted))
-            return fail_memory("text");
+        if (!ARRAY_RESERVE(work->sorted, work->sorted_capacity, end - first)) return fail_memory("text");
         for (unsigned class = 1; class < 257; class ++) counts[class] += counts[class - 1];
         for (size_t i = first; i < end; i++)
             work->sorted[counts[class_of(work->characters[i])]++] = work->characters[i];
@@ -52,7 +51,7 @@ static int reorder(struct forms_workspace *work)
 }
 
 /* Orders, composes and writes the characters gathered. */
-static int flush(enum form form, struct forms_workspace *work, struct text *out)
+static int flush(enum form form, struct forms_workspace *work, struct text_buffer *out)
 {
     int status = reorder(work);
     size_t count = work->count;
@@ -66,7 +65,7 @@ static int flush(enum form form, struct forms_workspace *work, struct text *out)
     }
     status = text_reserve(out, 4 * count);
     for (size_t i = 0; !status && i < count; i++)
-        out->length += character_write((uint32_t)work->characters[i], out->data + out->length);
+        out->size += character_write((uint32_t)work->characters[i], out->data + out->size);
     return status;
 }
 
@@ -74,7 +73,7 @@ static int gather(enum form form, struct forms_workspace *work, uint32_t charact
 {
     int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
     if (form == FORM_NFKC || form == FORM_NFKD) options |= UTF8PROC_COMPAT;
-    if (!grow(&work->characters, &work->capacity, work->count + MOST_PARTS, sizeof *work->characters))
+    if (!ARRAY_RESERVE(work->characters, work->capacity, work->count + MOST_PARTS))
         return fail_memory("text");
     int boundary = 0;
     utf8proc_ssize_t parts = utf8proc_decompose_char((int32_t)character, work->characters + work->count,
@@ -87,7 +86,8 @@ static int gather(enum form form, struct forms_workspace *work, uint32_t charact
     return ENGINE_OK;
 }
 
-int forms_apply(enum form form, struct engine_string text, struct forms_workspace *work, struct text *out)
+int forms_apply(enum form form, struct engine_string text, struct forms_workspace *work,
+                struct text_buffer *out)
 {
     int status = text_reserve(out, text.length);
     work->count = 0;

@@ -16,6 +16,6 @@ void forms_workspace_free(struct forms_workspace *workspace);
 
 /* Appends the form of a text. Bytes that aren't UTF-8 stay as they are. */
 int forms_apply(enum form form, struct engine_string text, struct forms_workspace *workspace,
-                struct text *out);
+                struct text_buffer *out);
 
 #endif

@@ -75,7 +75,7 @@ static int add_step(void *user, const struct json_at *json)
     struct reading *reading = user;
     struct normalizer *normalizer = reading->normalizer;
     if (json_is(json, "Sequence")) return json_each(json, "normalizers", add_step, user);
-    if (!grow(&normalizer->steps, &normalizer->capacity, normalizer->count + 1, sizeof *normalizer->steps))
+    if (!ARRAY_RESERVE(normalizer->steps, normalizer->capacity, normalizer->count + 1))
         return fail_memory("tokenizer");
     struct normalizer_step *step = &normalizer->steps[normalizer->count++];
     memset(step, 0, sizeof *step);
@@ -103,8 +103,8 @@ void normalizer_destroy(struct normalizer *normalizer)
 
 void normalizer_workspace_free(struct normalizer_workspace *workspace)
 {
-    text_free(&workspace->texts[0]);
-    text_free(&workspace->texts[1]);
+    text_buffer_free(&workspace->texts[0]);
+    text_buffer_free(&workspace->texts[1]);
     forms_workspace_free(&workspace->forms);
 }
 
@@ -117,7 +117,7 @@ typedef uint32_t (*map_character)(uint32_t character);
 /* Appends what `map` makes of each character; bytes that aren't UTF-8 count as U+FFFD, and stay if that
  * does. */
 static int map_characters(struct engine_string text, map_character map, struct normalizer_workspace *work,
-                          struct text *out)
+                          struct text_buffer *out)
 {
     int status = text_reserve(out, text.length);
     for (size_t at = 0, length; !status && at < text.length; at += length) {
@@ -128,7 +128,7 @@ static int map_characters(struct engine_string text, map_character map, struct n
             status = text_append(out, text.data + at, length);
         else if (mapped != REMOVED)
             status = text_append_character(out, mapped);
-        else if (out->length == 0)
+        else if (out->size == 0)
             work->cut = true;
     }
     return status;
@@ -171,7 +171,7 @@ static bool is_chinese(uint32_t c)
            (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-static int space_chinese(struct engine_string text, struct text *out)
+static int space_chinese(struct engine_string text, struct text_buffer *out)
 {
     int status = text_reserve(out, text.length);
     for (size_t at = 0, length; !status && at < text.length; at += length) {
@@ -185,7 +185,7 @@ static int space_chinese(struct engine_string text, struct text *out)
     return status;
 }
 
-static int lowercase(struct engine_string text, struct text *out)
+static int lowercase(struct engine_string text, struct text_buffer *out)
 {
     int status = text_reserve(out, text.length);
     for (size_t at = 0, length; !status && at < text.length; at += length) {
@@ -228,9 +228,9 @@ static struct engine_string strip(struct engine_string text, bool left, bool rig
 }
 
 /* Replacements may follow one another, so that each multiplies what the one before has made. */
-static int check_growth(const struct normalizer_workspace *work, const struct text *out, size_t more)
+static int check_growth(const struct normalizer_workspace *work, const struct text_buffer *out, size_t more)
 {
-    if (out->length <= work->most && more <= work->most - out->length) return ENGINE_OK;
+    if (out->size <= work->most && more <= work->most - out->size) return ENGINE_OK;
     return host->fail(ENGINE_ERROR_DATA,
                       "the normalizer of tokenizer.json makes a text more than %d times as long",
                       MOST_GROWTH);
@@ -239,7 +239,7 @@ static int check_growth(const struct normalizer_workspace *work, const struct te
 /* Looks a text up in the character map as the library does: the shortest key that it begins with stands for
  * all of it. */
 static bool replace_part(const struct charsmap *map, const struct normalizer_workspace *work,
-                         const char *part, size_t length, struct text *out, int *status)
+                         const char *part, size_t length, struct text_buffer *out, int *status)
 {
     struct engine_string replacement;
     if (!charsmap_find_shortest(map, part, length, &replacement)) return false;
@@ -250,7 +250,7 @@ static bool replace_part(const struct charsmap *map, const struct normalizer_wor
 
 /* A cluster of less than six bytes is looked up as a whole, then each of its characters. */
 static int replace_cluster(const struct charsmap *map, const struct normalizer_workspace *work,
-                           const char *cluster, size_t length, struct text *out)
+                           const char *cluster, size_t length, struct text_buffer *out)
 {
     int status = ENGINE_OK;
     if (length < 6 && replace_part(map, work, cluster, length, out, &status)) return status;
@@ -264,7 +264,7 @@ static int replace_cluster(const struct charsmap *map, const struct normalizer_w
 }
 
 static int replace_clusters(const struct charsmap *map, const struct normalizer_workspace *work,
-                            struct engine_string text, struct text *out)
+                            struct engine_string text, struct text_buffer *out)
 {
     int status = text_reserve(out, text.length);
     size_t begin = 0;
@@ -289,7 +289,7 @@ struct replacing {
     const struct normalizer_step *step;
     struct normalizer_workspace *work;
     struct engine_string text;
-    struct text *out;
+    struct text_buffer *out;
 };
 
 static int replace_match(void *user, size_t start, size_t end, bool matched)
@@ -298,7 +298,7 @@ static int replace_match(void *user, size_t start, size_t end, bool matched)
     int status = check_growth(replacing->work, replacing->out,
                               matched ? replacing->step->content_length : end - start);
     if (status) return status;
-    if (matched && end > start && !replacing->step->content_length && !replacing->out->length)
+    if (matched && end > start && !replacing->step->content_length && !replacing->out->size)
         replacing->work->cut = true;
     if (matched)
         return text_append(replacing->out, replacing->step->content, replacing->step->content_length);
@@ -309,13 +309,13 @@ static int apply_bert(const struct normalizer_step *step, struct normalizer_work
                       struct engine_string *text, unsigned *into)
 {
     int status = ENGINE_OK;
-    struct text *out;
+    struct text_buffer *out;
 #define PASS(ON, CALL)                                                                                       \
     if (!status && (ON)) {                                                                                   \
         out = &work->texts[*into];                                                                           \
-        out->length = 0;                                                                                     \
+        out->size = 0;                                                                                       \
         status = (CALL);                                                                                     \
-        *text = (struct engine_string){out->data, out->length};                                              \
+        *text = (struct engine_string){out->data, out->size};                                                \
         *into ^= 1;                                                                                          \
     }
     PASS(step->clean, map_characters(*text, clean, work, out))
@@ -328,7 +328,7 @@ static int apply_bert(const struct normalizer_step *step, struct normalizer_work
 }
 
 static int apply_step(const struct normalizer *normalizer, const struct normalizer_step *step,
-                      struct normalizer_workspace *work, struct engine_string text, struct text *out)
+                      struct normalizer_workspace *work, struct engine_string text, struct text_buffer *out)
 {
     struct replacing replacing = {step, work, text, out};
     int status;
@@ -372,10 +372,10 @@ int normalizer_apply(const struct normalizer *normalizer, struct normalizer_work
             status = apply_bert(step, work, &text, &into);
             continue;
         }
-        struct text *out = &work->texts[into];
-        out->length = 0;
+        struct text_buffer *out = &work->texts[into];
+        out->size = 0;
         status = apply_step(normalizer, step, work, text, out);
-        text = (struct engine_string){out->data, out->length};
+        text = (struct engine_string){out->data, out->size};
         into ^= 1;
     }
     *result = text;

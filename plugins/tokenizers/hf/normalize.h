@@ -45,7 +45,7 @@ void normalizer_destroy(struct normalizer *normalizer);
 
 /* Zeroed at first, except `regex`. `cut` is about the last text. */
 struct normalizer_workspace {
-    struct text texts[2];
+    struct text_buffer texts[2];
     struct forms_workspace forms;
     struct regex_workspace *regex; /* the encoder's */
     bool cut;                      /* the beginning of the text was taken away */

@@ -9,8 +9,8 @@ void pieces_free(struct pieces *pieces)
 {
     free(pieces->list);
     free(pieces->cut);
-    text_free(&pieces->texts[0]);
-    text_free(&pieces->texts[1]);
+    text_buffer_free(&pieces->texts[0]);
+    text_buffer_free(&pieces->texts[1]);
 }
 
 int pieces_begin(struct pieces *pieces, struct engine_string text, size_t first)
@@ -19,7 +19,7 @@ int pieces_begin(struct pieces *pieces, struct engine_string text, size_t first)
     pieces->count = 0;
     pieces->n_cut = 0;
     if (text.length == 0) return ENGINE_OK;
-    if (!grow(&pieces->list, &pieces->capacity, 1, sizeof *pieces->list)) return fail_memory("text");
+    if (!ARRAY_RESERVE(pieces->list, pieces->capacity, 1)) return fail_memory("text");
     pieces->list[pieces->count++] = (struct piece){0, text.length, first};
     return ENGINE_OK;
 }
@@ -46,8 +46,7 @@ static int emit(struct cutter *cutter, size_t start, size_t end)
 {
     struct pieces *pieces = cutter->pieces;
     if (start == end) return ENGINE_OK;
-    if (!grow(&pieces->cut, &pieces->cut_capacity, pieces->n_cut + 1, sizeof *pieces->cut))
-        return fail_memory("text");
+    if (!ARRAY_RESERVE(pieces->cut, pieces->cut_capacity, pieces->n_cut + 1)) return fail_memory("text");
     size_t first = cutter->piece.first > start ? cutter->piece.first - start : 0;
     pieces->cut[pieces->n_cut++] =
         (struct piece){cutter->piece.start + start, cutter->piece.start + end, first};

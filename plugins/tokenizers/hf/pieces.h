@@ -19,7 +19,7 @@ struct pieces {
     size_t count, capacity;
     struct piece *cut; /* [n_cut] what becomes `list` next */
     size_t n_cut, cut_capacity;
-    struct text texts[2]; /* `text`, if a step wrote it, and the one to write next */
+    struct text_buffer texts[2]; /* `text`, if a step wrote it, and the one to write next */
     unsigned into;
 };
 void pieces_free(struct pieces *pieces);

@@ -13,8 +13,7 @@
 static int append_id(struct id_list *list, int64_t id, uint32_t n_tokens, const struct json_at *place)
 {
     if (id < 0 || id >= n_tokens) return json_wrong(place, "a token of the vocabulary");
-    if (!grow(&list->ids, &list->capacity, list->count + 1, sizeof *list->ids))
-        return fail_memory("tokenizer");
+    if (!ARRAY_RESERVE(list->ids, list->capacity, list->count + 1)) return fail_memory("tokenizer");
     list->ids[list->count++] = (int32_t)id;
     return ENGINE_OK;
 }
@@ -29,8 +28,7 @@ struct processing {
 /* Puts `more` before the list. */
 static int prepend_ids(struct id_list *list, const struct id_list *more)
 {
-    if (!grow(&list->ids, &list->capacity, list->count + more->count, sizeof *list->ids))
-        return fail_memory("tokenizer");
+    if (!ARRAY_RESERVE(list->ids, list->capacity, list->count + more->count)) return fail_memory("tokenizer");
     if (list->count) memmove(list->ids + more->count, list->ids, list->count * sizeof *list->ids);
     if (more->count) memcpy(list->ids, more->ids, more->count * sizeof *more->ids);
     list->count += more->count;

@@ -89,9 +89,7 @@ static int read_length(struct pretokenizer_step *step, const struct json_at *jso
 
 static struct pretokenizer_step *append(struct pretokenizer *pretokenizer, enum pretokenizer_kind kind)
 {
-    if (!grow(&pretokenizer->steps, &pretokenizer->capacity, pretokenizer->count + 1,
-              sizeof *pretokenizer->steps))
-        return NULL;
+    if (!ARRAY_RESERVE(pretokenizer->steps, pretokenizer->capacity, pretokenizer->count + 1)) return NULL;
     struct pretokenizer_step *step = &pretokenizer->steps[pretokenizer->count++];
     memset(step, 0, sizeof *step);
     step->kind = kind;
@@ -172,11 +170,11 @@ void pretokenizer_destroy(struct pretokenizer *pretokenizer)
 /* ---- Rewriting ---- */
 
 /* Begins a new text, to which the pieces are written one after the other. */
-static struct text *begin_text(struct pieces *pieces)
+static struct text_buffer *begin_text(struct pieces *pieces)
 {
-    struct text *out = &pieces->texts[pieces->into];
+    struct text_buffer *out = &pieces->texts[pieces->into];
     pieces->into ^= 1;
-    out->length = 0;
+    out->size = 0;
     return out;
 }
 
@@ -188,30 +186,30 @@ static struct engine_string text_of(const struct pieces *pieces, struct piece pi
 /* Puts a space before the pieces that don't begin with one. */
 static int prepend_spaces(struct pieces *pieces)
 {
-    struct text *out = begin_text(pieces);
+    struct text_buffer *out = begin_text(pieces);
     int status = ENGINE_OK;
     for (size_t i = 0; !status && i < pieces->count; i++) {
         struct engine_string text = text_of(pieces, pieces->list[i]);
-        pieces->list[i].start = out->length;
+        pieces->list[i].start = out->size;
         if (text.data[0] != ' ') status = text_append(out, " ", 1);
         if (!status) status = text_append(out, text.data, text.length);
-        pieces->list[i].end = out->length;
+        pieces->list[i].end = out->size;
     }
-    pieces->text = (struct engine_string){out->data, out->length};
+    pieces->text = (struct engine_string){out->data, out->size};
     return status;
 }
 
 static int spell_bytes(struct pieces *pieces)
 {
-    struct text *out = begin_text(pieces);
+    struct text_buffer *out = begin_text(pieces);
     int status = ENGINE_OK;
     for (size_t i = 0; !status && i < pieces->count; i++) {
         struct engine_string text = text_of(pieces, pieces->list[i]);
-        pieces->list[i].start = out->length;
+        pieces->list[i].start = out->size;
         status = bytes_spell(text, out);
-        pieces->list[i].end = out->length;
+        pieces->list[i].end = out->size;
     }
-    pieces->text = (struct engine_string){out->data, out->length};
+    pieces->text = (struct engine_string){out->data, out->size};
     return status;
 }
 
@@ -220,14 +218,14 @@ static int mark_spaces(const struct pretokenizer_step *step, struct pieces *piec
 {
     char mark[4];
     size_t size = character_write(step->character, mark);
-    struct text *out = begin_text(pieces);
+    struct text_buffer *out = begin_text(pieces);
     int status = ENGINE_OK;
     for (size_t i = 0; !status && i < pieces->count; i++) {
         struct engine_string text = text_of(pieces, pieces->list[i]);
         bool marked = text.data[0] == ' ' || (text.length >= size && memcmp(text.data, mark, size) == 0);
         bool prepend =
             step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && pieces->list[i].first);
-        pieces->list[i].start = out->length;
+        pieces->list[i].start = out->size;
         if (prepend && !marked) status = text_append(out, mark, size);
         for (size_t at = 0; !status && at < text.length;) {
             const char *space = memchr(text.data + at, ' ', text.length - at);
@@ -236,9 +234,9 @@ static int mark_spaces(const struct pretokenizer_step *step, struct pieces *piec
             if (!status && space) status = text_append(out, mark, size);
             at = end + (space != NULL);
         }
-        pieces->list[i].end = out->length;
+        pieces->list[i].end = out->size;
     }
-    pieces->text = (struct engine_string){out->data, out->length};
+    pieces->text = (struct engine_string){out->data, out->size};
     return status;
 }
 

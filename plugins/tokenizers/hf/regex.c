@@ -36,8 +36,7 @@ static int refuse(const struct translation *work, const char *what)
 
 static int put(struct translation *work, unsigned item)
 {
-    if (!grow(&work->items, &work->capacity, work->n_items + 1, sizeof *work->items))
-        return fail_memory("expression");
+    if (!ARRAY_RESERVE(work->items, work->capacity, work->n_items + 1)) return fail_memory("expression");
     work->items[work->n_items++] = (uint16_t)item;
     return ENGINE_OK;
 }

@@ -83,8 +83,7 @@ void set_free(struct set *set)
 
 int set_add(struct set *set, uint32_t first, uint32_t last)
 {
-    if (!grow(&set->ranges, &set->capacity, set->count + 1, sizeof *set->ranges))
-        return fail_memory("expression");
+    if (!ARRAY_RESERVE(set->ranges, set->capacity, set->count + 1)) return fail_memory("expression");
     set->ranges[set->count++] = (struct set_range){first, last};
     return ENGINE_OK;
 }

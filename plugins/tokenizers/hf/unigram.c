@@ -107,8 +107,7 @@ static void put_part(const struct model *model, struct engine_string part, doubl
 int unigram_encode(const struct model *model, struct model_workspace *work, struct engine_string piece,
                    struct output *output)
 {
-    if (!grow(&work->nodes, &work->nodes_capacity, piece.length + 1, sizeof *work->nodes))
-        return fail_memory("text");
+    if (!ARRAY_RESERVE(work->nodes, work->nodes_capacity, piece.length + 1)) return fail_memory("text");
     struct unigram_node *nodes = work->nodes;
     for (size_t i = 0; i <= piece.length; i++) nodes[i] = (struct unigram_node){0, SIZE_MAX, -1};
     for (size_t at = 0, step; at < piece.length; at += step) {
@@ -121,8 +120,7 @@ int unigram_encode(const struct model *model, struct model_workspace *work, stru
     bool unknown_before = false;
     for (size_t end = piece.length; end > 0; end = nodes[end].start) {
         bool unknown = nodes[end].id == model->unknown;
-        if (!grow(&work->ends, &work->ends_capacity, work->n_ends + 1, sizeof *work->ends))
-            return fail_memory("text");
+        if (!ARRAY_RESERVE(work->ends, work->ends_capacity, work->n_ends + 1)) return fail_memory("text");
         if (!(unknown && unknown_before)) work->ends[work->n_ends++] = end;
         unknown_before = unknown;
     }

@@ -64,7 +64,7 @@ static int add_tokens(const struct vocab *vocab, struct longest *longest)
     int status = ENGINE_OK;
     for (uint32_t id = vocab->n_tokens; !status && id-- > 0;) {
         struct engine_string piece = vocab->pieces[id];
-        if (!grow(&text, &capacity, piece.length, 1)) {
+        if (!ARRAY_RESERVE(text, capacity, piece.length)) {
             status = fail_memory("vocabulary");
             break;
         }

@@ -48,7 +48,7 @@ static int escape(struct scratch *scratch, struct engine_string text, bool prefi
     size_t n_spaces = prefix;
     for (size_t i = 0; i < text.length; i++) n_spaces += text.data[i] == ' ';
     if (n_spaces > (SIZE_MAX - text.length - PADDING) / SPACE_MARK_SIZE ||
-        !grow(&scratch->text, &scratch->capacity, text.length + n_spaces * SPACE_MARK_SIZE + PADDING, 1))
+        !ARRAY_RESERVE(scratch->text, scratch->capacity, text.length + n_spaces * SPACE_MARK_SIZE + PADDING))
         return fail_memory("text");
     char *to = scratch->text;
     if (prefix) {

@@ -59,7 +59,7 @@ static int add_character(struct making *making, const char *text, size_t length,
         size_t n = model->n_symbols - making->vocab->n_tokens;
         if (model->n_symbols >= SPM_NO_SYMBOL - 1)
             return host->fail(ENGINE_ERROR_DATA, "the vocabulary has too many characters");
-        if (!grow(&model->characters, &model->characters_capacity, n + 1, sizeof *model->characters))
+        if (!ARRAY_RESERVE(model->characters, model->characters_capacity, n + 1))
             return fail_memory("vocabulary");
         model->characters[n] = key;
         symbol = model->n_symbols++;
@@ -95,8 +95,7 @@ static int add_symbols(struct making *making)
     int status = grow_table(model);
     if (!status) status = trie_create(&making->forward, bytes);
     if (!status) status = trie_create(&making->backward, bytes);
-    if (!status &&
-        !grow(&making->prefixes, &making->prefixes_capacity, longest + 1, sizeof *making->prefixes))
+    if (!status && !ARRAY_RESERVE(making->prefixes, making->prefixes_capacity, longest + 1))
         status = fail_memory("vocabulary");
     for (uint32_t id = 0; !status && id < vocab->n_tokens; id++) {
         struct engine_string piece = vocab->pieces[id];

@@ -21,7 +21,7 @@ static int reserve(struct normalization *work, size_t count)
     struct ugm_scratch *scratch = work->scratch;
     if (count < (scratch->capacity - work->length) / SPACE_MARK_SIZE) return ENGINE_OK;
     if (count > (SIZE_MAX / 2 - work->length) / SPACE_MARK_SIZE - 1 ||
-        !grow(&scratch->text, &scratch->capacity, work->length + (count + 1) * SPACE_MARK_SIZE, 1))
+        !ARRAY_RESERVE(scratch->text, scratch->capacity, work->length + (count + 1) * SPACE_MARK_SIZE))
         return fail_memory("text");
     return ENGINE_OK;
 }

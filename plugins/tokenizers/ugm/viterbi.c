@@ -129,7 +129,7 @@ INLINE int find_tokens_with(struct viterbi *work, struct explanation *explanatio
             place = 0;
         }
         if (place + size >= room->best_capacity &&
-            !grow(&room->best, &room->best_capacity, place + size + 1, sizeof *room->best))
+            !ARRAY_RESERVE(room->best, room->best_capacity, place + size + 1))
             return fail_memory("text");
         /* No way leads to the inside of a character. */
         for (size_t i = 1; i < size; i++) room->best[place + i].score = -INFINITY;
@@ -140,8 +140,8 @@ INLINE int find_tokens_with(struct viterbi *work, struct explanation *explanatio
     return ENGINE_OK;
 }
 
-/* Writes out the tokens of text[length], at whose start `work` is. The usual case is compiled by itself: calls in
- * its innermost loop would slow it down. */
+/* Writes out the tokens of text[length], at whose start `work` is. The usual case is compiled by itself:
+ * calls in its innermost loop would slow it down. */
 static int find_tokens(struct viterbi *work, size_t length)
 {
     if (!work->output->explanation) return find_tokens_with(work, NULL, length);
@@ -206,7 +206,7 @@ int ugm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
     size_t length = 0;
     int status = ugm_normalize(tokenizer, text, room, &length);
     if (status) return status;
-    if (!grow(&room->best, &room->best_capacity, STRETCH, sizeof *room->best)) return fail_memory("text");
+    if (!ARRAY_RESERVE(room->best, room->best_capacity, STRETCH)) return fail_memory("text");
 
     struct viterbi work = {tokenizer, room, output, room->text, false};
     if (output->explanation)

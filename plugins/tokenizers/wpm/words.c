@@ -14,7 +14,8 @@ struct scratch {
     size_t word_capacity, length;
     int32_t *ids; /* [ids_capacity] those of the word */
     size_t ids_capacity;
-    /* For explanations: while `gathers` is set, words are not looked up, only added to the normalized text. */
+    /* For explanations: while `gathers` is set, words are not looked up, only added to the normalized
+     * text. */
     bool gathers;
     char *normalized; /* [normalized_capacity] */
     size_t normalized_capacity, n_normalized;
@@ -25,7 +26,7 @@ int wpm_scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
     (void)tokenizer;
     struct scratch *created = allocate_zeroed(1, sizeof *created);
     if (!created) return fail_memory("tokenizer");
-    if (!grow(&created->word, &created->word_capacity, SPACE_MARK_SIZE, 1)) {
+    if (!ARRAY_RESERVE(created->word, created->word_capacity, SPACE_MARK_SIZE)) {
         free(created);
         return fail_memory("tokenizer");
     }
@@ -47,8 +48,8 @@ void wpm_scratch_destroy(void *scratch)
 
 static int gather_word(struct scratch *scratch)
 {
-    if (!grow(&scratch->normalized, &scratch->normalized_capacity, scratch->n_normalized + scratch->length,
-              1))
+    if (!ARRAY_RESERVE(scratch->normalized, scratch->normalized_capacity,
+                       scratch->n_normalized + scratch->length))
         return fail_memory("explanation");
     memcpy(scratch->normalized + scratch->n_normalized, scratch->word, scratch->length);
     scratch->n_normalized += scratch->length;
@@ -71,8 +72,7 @@ static int end_word(const struct engine_tokenizer *tokenizer, struct scratch *sc
     size_t length = scratch->length;
     if (length == SPACE_MARK_SIZE) return ENGINE_OK;
     if (scratch->gathers) return gather_word(scratch);
-    if (!grow(&scratch->ids, &scratch->ids_capacity, length, sizeof *scratch->ids))
-        return fail_memory("text");
+    if (!ARRAY_RESERVE(scratch->ids, scratch->ids_capacity, length)) return fail_memory("text");
     uint32_t node = TRIE_ROOT;
     size_t count = longest_match(longest, &node, scratch->word, length, scratch->ids);
     count += longest_finish(longest, node, scratch->ids + count);
@@ -99,7 +99,8 @@ static int encode_words(const struct engine_tokenizer *tokenizer, struct scratch
         if (role == WPM_GONE) continue;
         if (role != WPM_PART) status = end_word(tokenizer, room, output);
         if (status || role == WPM_SPACE) continue;
-        if (!grow(&room->word, &room->word_capacity, room->length + n_bytes, 1)) return fail_memory("text");
+        if (!ARRAY_RESERVE(room->word, room->word_capacity, room->length + n_bytes))
+            return fail_memory("text");
         memcpy(room->word + room->length, bytes, n_bytes);
         room->length += n_bytes;
         if (role == WPM_ALONE) status = end_word(tokenizer, room, output);
