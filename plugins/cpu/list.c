@@ -250,6 +250,8 @@ int list_run(struct list *list, struct engine_device *device, const char **messa
         work.slots[i] = work.own;
         work.own += part_size(list->slot_sizes[i]);
     }
+    ENGINE_ASSERT((size_t)(work.own - work.slots[0]) ==
+                  scratch - pool_threads(device->pool) * part_size(list->own_size));
     static const struct pool_work steps = {open_phase, run_task};
     list->work = work;
     list->phase = list->next_phase = 0;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/assert.h"
 #include "cpu.h"
 #include "system.h"
 #include "types.h"
@@ -154,6 +155,7 @@ static bool open_phase(struct pool *pool, unsigned thread, uint64_t *task)
         if (thread != 0) wake(pool, 0);
         return false;
     }
+    ENGINE_ASSERT(atomic_load(&pool->next) >= atomic_load(&pool->limit)); /* no task can be taken */
     *task = pool->first = atomic_load_explicit(&pool->limit, memory_order_relaxed);
     atomic_store_explicit(&pool->next, pool->first + 1, memory_order_relaxed);
     atomic_store(&pool->limit, pool->first + n);
@@ -168,6 +170,7 @@ static void run_tasks(struct pool *pool, unsigned thread, uint64_t task)
     do {
         uint64_t limit = atomic_load_explicit(&pool->limit, memory_order_relaxed), n = 0;
         do {
+            ENGINE_ASSERT(task >= pool->first && task < limit);
             pool->work->run(pool->context, thread, task - pool->first);
             n++;
         } while (take(pool, &task));
@@ -195,6 +198,7 @@ void pool_run(struct pool *pool, const struct pool_work *work, void *context)
         return;
     }
     uint64_t task;
+    ENGINE_ASSERT(!atomic_load(&pool->running));
     pool->work = work;
     pool->context = context;
     atomic_store_explicit(&pool->running, true, memory_order_relaxed);

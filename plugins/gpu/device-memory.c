@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/assert.h"
+
 int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64_t size, const char *what)
 {
     uint64_t limit = budget->limit;
@@ -14,6 +16,12 @@ int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64
                           what, (unsigned long long)size, (unsigned long long)limit);
     budget->used += size;
     return ENGINE_OK;
+}
+
+void gpu_discharge(struct gpu_budget *budget, uint64_t size)
+{
+    ENGINE_ASSERT(size <= budget->used);
+    budget->used -= size;
 }
 
 /* Without stdio, which allocates: where memory runs out, the host's is not taken for unlimited. */

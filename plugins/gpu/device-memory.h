@@ -14,6 +14,8 @@ struct gpu_budget {
 
 /* Counts buffers, weights and scratch memory; ENGINE_ERROR_MEMORY if the limit is exceeded. */
 int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64_t size, const char *what);
+/* Takes back what was counted. */
+void gpu_discharge(struct gpu_budget *budget, uint64_t size);
 
 /* The host's available memory. */
 uint64_t gpu_host_memory(void);

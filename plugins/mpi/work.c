@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/assert.h"
 #include "copies.h"
 
 /* ---- Failures ------------------------------------------------------------------------------------------ */
@@ -49,11 +51,9 @@ struct thing *work_add(struct work *work, enum thing_kind kind, uint32_t device,
     struct thing *thing = calloc(1, sizeof *thing);
     while (place < work->n_things && work->things[place]) place++;
     if (thing && place == work->n_things) {
-        size_t n = place ? 2 * place : 64;
-        struct thing **things = n < UINT32_MAX ? realloc(work->things, n * sizeof(*things)) : NULL;
-        if (things) {
-            memset(things + place, 0, (n - place) * sizeof *things);
-            work->things = things;
+        size_t n = work->n_things;
+        if (n < UINT32_MAX / 2 && ARRAY_RESERVE(work->things, n, place + 1)) {
+            memset(work->things + place, 0, (n - place) * sizeof(*work->things));
             work->n_things = n;
         }
     }
@@ -61,6 +61,8 @@ struct thing *work_add(struct work *work, enum thing_kind kind, uint32_t device,
         free(thing);
         return NULL;
     }
+    ENGINE_ASSERT(!work->things[place]);
+    ENGINE_ASSERT(device <= work->n_things);
     work->things[place] = thing;
     thing->kind = kind;
     thing->device = device ? device : (uint32_t)place + 1;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
+#include "common/lock.h"
 #include "common/printable.h"
 #include "link.h"
 #include "remote.h"
@@ -25,7 +27,7 @@ static struct {
     uint32_t n;
     double timeout;
     double looked; /* when replies were last looked for */
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} all = {.lock = LOCK_INITIALIZER};
 
 void workers_lock(void)
 {
@@ -69,6 +71,7 @@ static int lose(struct worker *worker, const char *reason)
 
 size_t command_begin(struct worker *worker, enum command command)
 {
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     if (worker->out.size == 0) {
         bytes_add_u32(&worker->out, PROTOCOL_MAGIC);
         bytes_add_u32(&worker->out, 0);
@@ -79,12 +82,14 @@ size_t command_begin(struct worker *worker, enum command command)
 
 void command_end(struct worker *worker, size_t begun)
 {
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     bytes_set_length(&worker->out, begun);
 }
 
 /* Sends one worker's commands. */
 static int send_commands(struct worker *worker, struct reply *reply)
 {
+    ENGINE_ASSERT(lock_is_mine(&all.lock));
     char error[LINK_ERROR] = "";
     const uint32_t wants = reply != NULL;
     if (worker->is_lost) return lose(worker, "");
@@ -339,11 +344,13 @@ void workers_forget(void)
         struct worker *worker = &all.workers[i];
         if (worker->is_lost) together = false;
     }
+    workers_lock();
     for (uint32_t i = 0; i < all.n && together; i++) {
         struct worker *worker = &all.workers[i];
         command_end(worker, command_begin(worker, COMMAND_END));
         if (send_commands(worker, NULL)) together = false;
     }
+    workers_unlock();
     if (all.was_asked) link_end(together);
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];

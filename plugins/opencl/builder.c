@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/assert.h"
 
 #define ITEMS_EACH 4 /* work-items of element-wise kernels for each of a processor's units */
 
 uint32_t add_memory(struct builder *builder, cl_mem memory)
 {
+    ENGINE_ASSERT(builder->launch.n_memories < MAX_MEMORIES);
     builder->launch.memories[builder->launch.n_memories++] = memory;
     return 0;
 }
@@ -51,6 +53,7 @@ struct rows_view rows_view(uint32_t offset, const struct gpu_view *view)
 
 void set_parameters(struct builder *builder, const void *parameters, size_t size)
 {
+    ENGINE_ASSERT(size <= sizeof builder->launch.parameters);
     memcpy(builder->launch.parameters, parameters, size);
     builder->launch.parameters_size = (uint32_t)size;
 }

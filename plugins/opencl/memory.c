@@ -124,7 +124,7 @@ void buffer_destroy(struct engine_buffer *buffer)
     if (!buffer) return;
     struct engine_device *device = buffer->base.device;
     memory_free(device, buffer->memory, buffer->pointer);
-    device->budget.used -= buffer->base.size;
+    gpu_discharge(&device->budget, buffer->base.size);
     free(buffer);
 }
 
@@ -141,13 +141,13 @@ int scratch_reserve(struct engine_device *device, uint64_t size)
     int status = device_finish(device);
     if (status) return status;
     memory_free(device, scratch->memory, NULL);
-    device->budget.used -= scratch->size;
+    gpu_discharge(&device->budget, scratch->size);
     *scratch = (struct scratch){0};
     status = gpu_charge(opencl_host, &device->budget, size, "scratch memory");
     if (status) return status;
     status = memory_allocate(device, size, "scratch memory", &scratch->memory, NULL);
     if (status)
-        device->budget.used -= size;
+        gpu_discharge(&device->budget, size);
     else
         scratch->size = size;
     return status;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "device.h"
 
 /* Of cl_ext.h, which not every installation has in full. */
@@ -21,6 +22,7 @@ static struct {
     bool made;
     struct listed_device *devices;
     uint32_t n_devices;
+    size_t capacity;
     char left_out[200]; /* the first device that can't be used, and why; "" if there is none */
 } found;
 
@@ -176,10 +178,7 @@ static int add_devices(cl_platform_id platform, uint32_t number)
     cl_int error = cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
     if (error != CL_SUCCESS || count == 0) return ENGINE_OK; /* a driver without its hardware */
     cl_device_id *handles = calloc(count, sizeof *handles);
-    struct listed_device *devices =
-        realloc(found.devices, (found.n_devices + (size_t)count) * sizeof *devices);
-    if (devices) found.devices = devices;
-    if (!handles || !devices) {
+    if (!handles || !ARRAY_RESERVE(found.devices, found.capacity, found.n_devices + (size_t)count)) {
         free(handles);
         return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of devices)");
     }

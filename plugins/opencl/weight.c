@@ -248,7 +248,7 @@ void weight_destroy(struct engine_weight *weight)
     struct engine_device *device = weight->base.device;
     if (weight->values) rope_tables_forget(device, &device->rope_tables, weight);
     for (uint32_t i = 0; i < weight->n_parts; i++) memory_free(device, weight->parts[i].memory, NULL);
-    device->budget.used -= weight->charged;
+    gpu_discharge(&device->budget, weight->charged);
     free(weight->parts);
     free(weight->values);
     free(weight);
