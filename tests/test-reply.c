@@ -250,6 +250,10 @@ Test(reply, elements_of_qwen)
            "</parameter>\n<parameter=note>\na < b\n</parameter>\n</function>\n</tool_call>",
            "\n0:weather({\"city\": \"12\", \"days\": 3, \"note\": \"a < b\"})");
     expect(ENGINE_REPLY_HERMES, "<tool_call><function=f></function></tool_call>", "\n0:f({})");
+    /* Marks of a family's own: Seed-OSS. */
+    expect(ENGINE_REPLY_HERMES,
+           "<seed:think>hm</seed:think>\n<seed:tool_call>\n<function=f></function></seed:tool_call>",
+           "\nR:hm\n0:f({})");
     expect(ENGINE_REPLY_HERMES, "<tool_call><function=f><parameter=</function></tool_call>",
            "\nC:<tool_call><function=f><parameter=</function></tool_call>");
 }

@@ -230,6 +230,12 @@ struct architecture {
     /* A tokenizer that knows no pairs parts two texts by two separators, as RoBERTa's does. */
     bool parts_pairs_twice;
 
+    /* The marks around its reasoning, and around calls in Hermes' or Qwen's form, besides those that all models may
+     * write (reply/). NULL: none. */
+    struct {
+        const char *reasoning[2], *call[2];
+    } reply;
+
     /* Where llama-quantize treats the family in its own way. */
     struct {
         bool as_falcon; /* the output matrix is Q8_0, and fewer layers get more bits */

@@ -38,4 +38,6 @@ const struct architecture arch_seed_oss = {
     .read = seed_oss_read,
     .build = decoder_build,
     .hf = {.types = seed_oss_types, .modules = seed_oss_modules},
+    .reply = {.reasoning = {"<seed:think>", "</seed:think>"},
+              .call = {"<seed:tool_call>", "</seed:tool_call>"}},
 };

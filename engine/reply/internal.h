@@ -130,19 +130,18 @@ struct reply_mark {
     enum calls_form form; /* to REPLY_CALL: how it is written */
 };
 
-extern const struct reply_mark reply_marks[];
-extern const size_t n_reply_marks;
-
 /* Llama 3 writes a call without a mark: the reply is a JSON object. */
 extern const struct reply_mark reply_bare_call;
 
-/* Whether the format has the mark, and it may come now. */
+/* Whether the mark may come now. */
 bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_mark *mark);
 
 /* ---- Replies ---- */
 
 struct engine_reply {
     uint32_t format;
+    struct reply_mark *marks; /* [n_marks], of the format, and those that families have besides */
+    size_t n_marks;
     json_t *tools; /* NULL: calls are content */
     void (*piece)(void *user, const struct engine_reply_piece *piece);
     void *user;

@@ -169,9 +169,9 @@ static int end_before_arguments(struct engine_reply *reply, size_t length, bool 
 static bool begins_some_mark(const struct engine_reply *reply, const char *text, size_t length)
 {
     while (length > 0 && is_json_space(*text)) text++, length--;
-    for (size_t i = 0; i < n_reply_marks && length > 0; i++)
-        if (reply_mark_is_active(reply, &reply_marks[i]) && length < strlen(reply_marks[i].text) &&
-            memcmp(text, reply_marks[i].text, length) == 0)
+    for (size_t i = 0; i < reply->n_marks && length > 0; i++)
+        if (reply_mark_is_active(reply, &reply->marks[i]) && length < strlen(reply->marks[i].text) &&
+            memcmp(text, reply->marks[i].text, length) == 0)
             return true;
     return false;
 }

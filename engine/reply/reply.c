@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "common/assert.h"
@@ -23,7 +24,7 @@
 
 /* The marks of each format, as the families' published chat templates have them. Marks that begin with < or [
  * stand for control tokens in most vocabularies. */
-const struct reply_mark reply_marks[] = {
+static const struct reply_mark usual_marks[] = {
     {NOT_GPT_OSS, REPLY_START, "<think>", REPLY_REASONING, 0},
     {NOT_GPT_OSS, REPLY_REASONING, "</think>", REPLY_CONTENT, 0},
     {MISTRAL, REPLY_START, "[THINK]", REPLY_REASONING, 0},
@@ -56,13 +57,43 @@ const struct reply_mark reply_marks[] = {
     {GPT_OSS, REPLY_CALL, "<|end|>", REPLY_HEADER, 0},
     {GPT_OSS, REPLY_CALL, "<|start|>", REPLY_HEADER, 0},
 };
-const size_t n_reply_marks = sizeof reply_marks / sizeof *reply_marks;
+enum { N_USUAL = sizeof usual_marks / sizeof *usual_marks };
 
 const struct reply_mark reply_bare_call = {LLAMA3, REPLY_START, "", REPLY_CALL, CALLS_OBJECTS};
 
+/* Adds a mark if the format has it. `marks` has room. */
+static void add_mark(struct engine_reply *reply, const struct reply_mark *mark)
+{
+    if (mark->text && mark->formats >> reply->format & 1) reply->marks[reply->n_marks++] = *mark;
+}
+
+/* The marks of the format, and those of families (struct architecture). */
+static int collect_marks(struct engine_reply *reply)
+{
+    const struct architecture *family;
+    size_t room = N_USUAL, n = 0;
+    while (arch_at(n)) n++;
+    room += 4 * n;
+    reply->marks = calloc(room, sizeof *reply->marks);
+    if (!reply->marks) return error_memory("a reply");
+    for (size_t i = 0; i < N_USUAL; i++) add_mark(reply, &usual_marks[i]);
+    for (size_t i = 0; (family = arch_at(i)); i++) {
+        const char *const *reasoning = family->reply.reasoning, *const *call = family->reply.call;
+        const struct reply_mark own[] = {
+            {NOT_GPT_OSS, REPLY_START, reasoning[0], REPLY_REASONING, 0},
+            {NOT_GPT_OSS, REPLY_REASONING, reasoning[1], REPLY_CONTENT, 0},
+            {HERMES, REPLY_CONTENT, call[0], REPLY_CALL, CALLS_HERMES},
+            {HERMES, REPLY_CALL, call[1], REPLY_CONTENT, 0},
+        };
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++) add_mark(reply, &own[k]);
+    }
+    ENGINE_ASSERT(reply->n_marks <= room);
+    return ENGINE_OK;
+}
+
 bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_mark *mark)
 {
-    if (!(mark->formats >> reply->format & 1) || mark->from != reply->state) return false;
+    if (mark->from != reply->state) return false;
     return reply->tools || (mark->to != REPLY_CALL && mark->to != REPLY_BETWEEN);
 }
 
@@ -258,12 +289,12 @@ static const struct reply_mark *find_mark(struct engine_reply *reply, size_t *at
         if (*text != '<' && *text != '[') continue;
         size_t left = reply->held.size - *at;
         bool begins = false;
-        for (size_t i = 0; i < n_reply_marks; i++) {
-            size_t n = strlen(reply_marks[i].text);
-            if (!reply_mark_is_active(reply, &reply_marks[i]) ||
-                memcmp(text, reply_marks[i].text, left < n ? left : n) != 0)
+        for (size_t i = 0; i < reply->n_marks; i++) {
+            size_t n = strlen(reply->marks[i].text);
+            if (!reply_mark_is_active(reply, &reply->marks[i]) ||
+                memcmp(text, reply->marks[i].text, left < n ? left : n) != 0)
                 continue;
-            if (left >= n) return &reply_marks[i];
+            if (left >= n) return &reply->marks[i];
             begins = true;
         }
         if (begins) break;
@@ -279,13 +310,13 @@ static bool leave_start(struct engine_reply *reply, bool last)
     while (space < reply->held.size && is_json_space(reply->held.data[space])) space++;
     if (space < reply->held.size) {
         size_t left = reply->held.size - space;
-        for (size_t i = 0; i < n_reply_marks; i++) {
-            size_t n = strlen(reply_marks[i].text);
-            if (!reply_mark_is_active(reply, &reply_marks[i])) continue;
-            if (memcmp(reply->held.data + space, reply_marks[i].text, left < n ? left : n) != 0) continue;
+        for (size_t i = 0; i < reply->n_marks; i++) {
+            size_t n = strlen(reply->marks[i].text);
+            if (!reply_mark_is_active(reply, &reply->marks[i])) continue;
+            if (memcmp(reply->held.data + space, reply->marks[i].text, left < n ? left : n) != 0) continue;
             if (left < n && !last) return false;
             if (left < n) continue;
-            reply->state = reply_marks[i].to;
+            reply->state = reply->marks[i].to;
             reply->trim = true;
             drop_held(reply, space + n);
             return true;
@@ -410,8 +441,9 @@ static int read_prompt(struct engine_reply *reply, struct engine_string prompt)
         at = last_in_prompt(prompt, turn);
         if (at) at += strlen(turn);
     } else {
-        at = ends_with(prompt, "<think>");
-        if (!at && reply->format == ENGINE_REPLY_MISTRAL) at = ends_with(prompt, "[THINK]");
+        at = NULL;
+        for (size_t i = 0; i < reply->n_marks && !at; i++)
+            if (reply->marks[i].to == REPLY_REASONING) at = ends_with(prompt, reply->marks[i].text);
     }
     if (!at) return ENGINE_OK;
     reply->quiet = true;
@@ -453,6 +485,7 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
         else if (!json_is_array(made->tools))
             status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: it should be an array");
     }
+    if (!status) status = collect_marks(made);
     if (!status) status = read_prompt(made, end_of_prompt(known.prompt, known.prompt_marks));
     if (status)
         engine_reply_destroy(made);
@@ -465,6 +498,7 @@ void engine_reply_destroy(struct engine_reply *reply)
 {
     if (!reply) return;
     json_decref(reply->tools);
+    free(reply->marks);
     free(reply->function);
     text_buffer_free(&reply->lead);
     text_buffer_free(&reply->gap);
