@@ -138,10 +138,10 @@ Test(gpu_groups, route)
     try_forms("route");
 }
 
-/* So that a new area needs no test here. */
+/* So that a new area needs no test here. Of attention that sees ahead, the suite tries enough. */
 Test(gpu_groups, all_others)
 {
     static const char *const named[] = {"norm",  "attention", "attention distances", "matmul", "experts",
-                                        "heads", "route"};
+                                        "heads", "route",     "attention ahead"};
     claims_each_other(named, sizeof named / sizeof *named, try_area);
 }
