@@ -71,7 +71,7 @@ int __wrap_draft_guess(struct draft *draft, const struct requests *requests);
 
 bool __wrap_guess_check(struct engine_queue *queue, struct request *request, float *logits)
 {
-    script.guesses = &request->guesses;
+    script.guesses = &request->text.guesses;
     script.n_checked = 0;
     return __real_guess_check(queue, request, logits);
 }
@@ -94,7 +94,7 @@ int __wrap_draft_guess(struct draft *draft, const struct requests *requests)
     int status = __real_draft_guess(draft, requests);
     script.drafting = false;
     for (size_t i = 0; i < requests->count && !status; i++) {
-        struct guesses *guesses = &requests->items[i]->guesses;
+        struct guesses *guesses = &requests->items[i]->text.guesses;
         for (size_t g = 0; g < guesses->count && guesses->source == PACE_DRAFT; g++) {
             int32_t right = script.n_said + g < script.n_text ? script.text[script.n_said + g] : 0;
             guesses->tokens[g] = next_chance() < script.chance ? right : right == 7 ? 8 : 7;
