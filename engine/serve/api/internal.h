@@ -66,7 +66,7 @@ struct fim_texts {
     const char *param;   /* the field to blame if the model has no marks for gaps */
 };
 
-/* Writes a prompt for what stands between two texts, as llama.cpp's server does: the files, then prefix and
+/* Writes a prompt for the text between two others, as llama.cpp's server does: the files, then prefix and
  * suffix, each after its mark, and the mark of the middle. */
 bool fim_prompt(const struct served *served, const struct fim_texts *texts, struct token_list *tokens,
                 struct api_error *error);

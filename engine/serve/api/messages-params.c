@@ -333,7 +333,7 @@ static bool read_stops(struct params *params, const char *name, json_t *value, s
            api_error_in(error, name, "%s", message);
 }
 
-/* A budget is a target that the model may miss, so it decides nothing but that there is one. "adaptive"
+/* A budget is a target that the model may miss, so only its presence matters. "adaptive"
  * leaves it to the model. */
 static bool messages_read_thinking(struct params *params, const char *name, json_t *value,
                                    struct api_error *error)

@@ -37,7 +37,7 @@ struct group {
     size_t n;
     struct api_error error; /* under the lock */
 
-    /* Fills in request `i`, but for its event and user; `sampler` is room for its options. Under the lock. */
+    /* Fills in request `i`, except its event and user; `sampler` is room for its options. Under the lock. */
     void (*fill)(struct group *group, size_t i, struct engine_request *request,
                  struct engine_sampler_options *sampler);
     /* The queue has taken the first requests: what fails from now on comes as an event. Under the lock; NULL:

@@ -459,7 +459,7 @@ static void take_note(void *user, const char *format, va_list args)
     (void)user, (void)format, (void)args;
 }
 
-/* Decodes %XX in place, but for %00, which would end the text. */
+/* Decodes %XX in place, except %00, which would end the text. */
 static size_t daemon_unescape(void *user, struct MHD_Connection *connection, char *text)
 {
     char *to = text;

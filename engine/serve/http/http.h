@@ -76,7 +76,7 @@ extern const struct route all_routes[]; /* in routes.c; terminated by one withou
 
 const char *exchange_method(const struct exchange *exchange);
 const char *exchange_path(const struct exchange *exchange); /* without the query, decoded */
-/* The value of a name in the query, or of a header, whatever its case; NULL if there is none. */
+/* The value of a name in the query, or of a header, in any case; NULL if there is none. */
 const char *exchange_query(const struct exchange *exchange, const char *name);
 const char *exchange_request_header(const struct exchange *exchange, const char *name);
 struct engine_string exchange_body(const struct exchange *exchange); /* followed by a NUL */
@@ -140,7 +140,7 @@ void exchange_cut(struct exchange *exchange);
  * end the exchange, which is still due. */
 void exchange_when_gone(struct exchange *exchange, void (*gone)(void *user), void *user);
 
-/* Has `work` called on a thread for what may take long, such as reading a stranger's grammar, so that the
+/* Has `work` called on a thread for what may take long, such as reading an untrusted grammar, so that the
  * workers go on with other requests. False: too many wait for one. */
 bool exchange_defer(struct exchange *exchange, void (*work)(void *user), void *user);
 

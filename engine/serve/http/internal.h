@@ -85,7 +85,7 @@ struct exchange {
     uint64_t json_lost;               /* json_memory_lost() when it began */
     bool told_late;                   /* under its lock: took longer than --time-limit */
 
-    /* The request. Does not change once it has been handed over, but for the last three. */
+    /* The request. Does not change once it has been handed over, except for the last three. */
     char method[16];
     char *path;
     struct pair *headers, *arguments; /* [n] */

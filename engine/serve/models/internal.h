@@ -52,7 +52,7 @@ struct model_slot {
 
 /* ---- load.c ---- */
 
-/* Opens the model and tells how many bytes its context takes on all devices. Returns an enum
+/* Opens the model and counts the bytes that its context takes on all devices. Returns an enum
  * engine_status. */
 int served_open(struct served *served, uint64_t *memory);
 /* Loads what served_open opened, and starts its queue. */

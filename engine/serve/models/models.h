@@ -68,8 +68,8 @@ struct served_state {
     struct engine_context_info context;
     struct engine_queue_info queue;
     uint32_t n_attention;
-    struct engine_sampler_options
-        sampling; /* numbers only; of a model that isn't loaded, the command line's */
+    /* Numbers only; of a model that isn't loaded, the command line's. */
+    struct engine_sampler_options sampling;
 };
 /* False past the last. */
 bool models_at(struct models *models, size_t index, struct served_state *state);

@@ -70,7 +70,8 @@ struct params {
     double max_seconds;
     bool timings; /* how long it took is in each part of the answer */
     json_t *
-        answer_fields; /* an array of names like "timings/predicted_ms": nothing else is answered; NULL: all */
+        /* An array of names like "timings/predicted_ms": nothing else is answered; NULL: all. */
+        answer_fields;
 };
 
 /* With the defaults of the server's command line. */
