@@ -179,6 +179,8 @@ struct engine_check_options {
     /* Receives each case that the plugin does not claim (`number` and `tried` of the row), before `row` gets
      * the row that counts it. NULL: not called. */
     void (*unclaimed)(void *user, const struct engine_check_row *row);
+    /* For a quick look: of each check only the first case and every `sample`-th after it. 0 and 1: all. */
+    uint32_t sample;
 };
 /* The conformance suite: loads a plugin from a file and checks everything it claims against plugin-api.h.
  * Each group of checks runs in its own process, so a crash fails only that group; after a hang, the remaining

@@ -71,7 +71,7 @@ Test(chat_history, is_bounded)
     struct stat info;
     for (int i = 0; i < 200; i++) {
         memset(text, 'a' + i % 26, sizeof text - 1);
-        snprintf(text, 8, "%d ", i);
+        snprintf(text, 16, "%d ", i);
         text[strlen(text)] = 'x';
         cr_assert(chat_history_add(path, text));
         cr_assert_eq(stat(path, &info), 0);

@@ -307,6 +307,21 @@ Test(check, what_is_claimed_in_part_is_listed)
     program_free(&result);
 }
 
+Test(check, a_sample_takes_the_first_case_and_every_nth)
+{
+    struct program_result result =
+        PROGRAM("plugins", "check", BUILT "/minimal.so", "--case", "matmul F32", "--sample", "10");
+    cr_expect_eq(result.status, 0);
+    cr_expect(strstr(result.out, " 10 "), "10 of 96 cases, #1 to #91: %s", result.out);
+    program_free(&result);
+    result = PROGRAM("plugins", "check", BUILT "/minimal.so", "--case", "matmul F32 #4", "--sample", "10");
+    cr_expect_eq(result.status, 0, "a case that is named is tried: %s", result.out);
+    program_free(&result);
+    result = PROGRAM("plugins", "--sample", "10");
+    cr_expect_eq(result.status, 2);
+    program_free(&result);
+}
+
 /* ---- What goes on ---- */
 
 /* Where plugins write down the processes that they begin, and their own. */

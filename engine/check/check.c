@@ -274,6 +274,7 @@ int engine_check_plugin(const char *path, const struct engine_check_options *giv
     struct keeping keeping = {.keeper.seconds = options.timeout ? options.timeout : TIMEOUT};
     status = suite_parse_only(&keeping.run.only, options.only);
     if (status != ENGINE_OK) return status;
+    keeping.run.only.step = options.sample;
     char *real = realpath(path, NULL);
     if (!real) return error_raise(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
     keeping.run.path = real;

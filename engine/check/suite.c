@@ -117,6 +117,7 @@ static bool is_next(struct suite *suite)
     const uint32_t number = ++suite->n_tries,
                    only = suite->only && !suite->is_whole ? suite->only->number : 0;
     if (suite->is_dry || !suite->is_selected || (only && only != number)) return false;
+    if (!only && suite->only && suite->only->step > 1 && (number - 1) % suite->only->step != 0) return false;
     suite->n_run++;
     return true;
 }

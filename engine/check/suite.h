@@ -21,6 +21,7 @@ struct suite_only {
     const char *whole; /* as given */
     char text[160];    /* without the number */
     uint32_t number;   /* of the case; 0: all of the row */
+    uint32_t step;     /* from a case to the next that is tried; 0: 1 */
 };
 
 /* Parses "AREA CHECK #NUMBER"; NULL selects everything. */

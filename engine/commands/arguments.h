@@ -124,6 +124,7 @@ struct arguments {
 
     /* plugins check */
     const char *check_case; /* --case */
+    uint32_t check_sample;  /* --sample */
     uint32_t timeout;       /* --timeout: seconds */
 
     /* plan */

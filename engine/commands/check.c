@@ -294,7 +294,8 @@ int command_plugins_check(const struct arguments *arguments, const char *path)
                                            .user = &results,
                                            .only = arguments->check_case,
                                            .timeout = arguments->timeout,
-                                           .unclaimed = keep_case};
+                                           .unclaimed = keep_case,
+                                           .sample = arguments->check_sample};
     struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
     signals_end_at_once(); /* there is nothing to finish first */
     int status = engine_check_plugin(path, &options, &plugin);

@@ -175,6 +175,17 @@ const struct option options_others[] = {
              "Q4_0`), or one case of that (`matmul Q4_0 #17`, as a failure tells it); after a device's name, "
              "on that alone"},
 
+    {.name = "sample",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(check_sample),
+     .commands = " plugins ",
+     .initial = "1",
+     .minimum = 1,
+     .maximum = 1e6,
+     .help = "check: tries only the first case of each check and every Nth after it, for a quick look"},
+
     {.name = "timeout",
      .value = "SECONDS",
      .kind = OPTION_U32,

@@ -87,6 +87,8 @@ int command_plugins(const struct arguments *arguments)
     if (words->count == 1) return command_usage("plugins check: no file; use engine plugins check FILE.so");
     if (words->count == 2) return command_plugins_check(arguments, words->items[1]);
     if (arguments->check_case) return command_usage("--case is an option of engine plugins check FILE.so");
+    if (arguments->check_sample > 1)
+        return command_usage("--sample is an option of engine plugins check FILE.so");
     struct engine *engine;
     if (open_engine_to_list(arguments, &engine) != ENGINE_OK) return command_fail();
     int status = arguments->json ? print_json(engine) : print_table(engine);

@@ -20,10 +20,10 @@ enum {
 
 static struct {
     pthread_mutex_t lock;
-    bool was_asked;
-    int status; /* of the search */
-    char reason[LINK_ERROR];
-    struct worker *workers; /* [n] */
+    bool was_asked, was_found;
+    int status;                              /* of the search */
+    char reason[LINK_ERROR + PROTOCOL_TEXT]; /* why there is no cluster, or why the search failed */
+    struct worker *workers;                  /* [n] */
     uint32_t n;
     double timeout;
     double looked; /* when replies were last looked for */
@@ -49,6 +49,18 @@ struct worker *worker_at(uint32_t number)
     return &all.workers[number];
 }
 
+/* Passes a reason on. That of a search which fails is kept, for whoever asks for the cluster again. */
+static int give_reason(int status, const char *format, ...)
+{
+    char text[sizeof all.reason];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!all.was_found) memcpy(all.reason, text, sizeof text);
+    return mpi_host->fail(status, "%s", text);
+}
+
 int worker_fail(const struct worker *worker, int status, const char *format, ...)
 {
     char text[PROTOCOL_TEXT];
@@ -57,8 +69,8 @@ int worker_fail(const struct worker *worker, int status, const char *format, ...
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     printable_make(text);
-    return mpi_host->fail(status, "worker %d%s%s: %s", worker->rank, worker->host[0] ? " on " : "",
-                          worker->host, text);
+    return give_reason(status, "worker %d%s%s: %s", worker->rank, worker->host[0] ? " on " : "", worker->host,
+                       text);
 }
 
 /* From now on, nothing is sent to it. What is said of it later is why it was lost. */
@@ -362,7 +374,7 @@ void workers_forget(void)
     free(all.workers);
     all.workers = NULL;
     all.n = 0;
-    all.was_asked = false;
+    all.was_asked = all.was_found = false;
     all.status = ENGINE_OK;
     all.reason[0] = '\0';
 }
@@ -377,23 +389,24 @@ static int find(void)
     if (!link_begin(all.reason)) return ENGINE_OK;
     if (link_rank() == 0) link_beat(); /* workers end where rank 0 is silent */
     if (link_rank() != 0)
-        return mpi_host->fail(ENGINE_ERROR,
-                              "this is rank %d: only rank 0 may run a command, start `engine worker` here",
-                              link_rank());
+        return give_reason(ENGINE_ERROR,
+                           "this is rank %d: only rank 0 may run a command, start `engine worker` here",
+                           link_rank());
     uint32_t n = (uint32_t)link_size() - 1;
     all.workers = calloc(n, sizeof *all.workers);
-    if (!all.workers) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (workers)");
+    if (!all.workers) return give_reason(ENGINE_ERROR_MEMORY, "out of memory (workers)");
     all.timeout = GREETING;
     for (all.n = 0; all.n < n;) {
         struct worker *worker = &all.workers[all.n++];
         worker->rank = (int)all.n;
         worker->known = calloc(KNOWN_ANSWERS, sizeof *worker->known);
-        if (!worker->known) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
+        if (!worker->known) return give_reason(ENGINE_ERROR_MEMORY, "out of memory (worker)");
         int status = greet(worker);
         if (!status) status = measure_link(worker);
         if (status) return status;
     }
     all.timeout = workers_timeout();
+    all.reason[0] = '\0'; /* of what went well at a second try */
     return ENGINE_OK;
 }
 
@@ -404,7 +417,7 @@ int workers_find(void)
     if (!all.was_asked) {
         all.was_asked = true;
         status = all.status = find();
-        if (status) snprintf(all.reason, sizeof all.reason, "the cluster can't be used, as said before");
+        all.was_found = status == ENGINE_OK;
     } else if (status) {
         mpi_host->fail(status, "%s", all.reason);
     }

@@ -74,12 +74,14 @@ static cl_int load_binary(struct engine_device *device, struct program *program)
     return error;
 }
 
-/* Where a driver gives no binary the next run compiles again. */
+/* Where a driver gives no binary the next run compiles again. It is asked only where the binary can be kept: PoCL
+ * compiles every kernel once more to answer. */
 static void save_binary(const struct engine_device *device, const struct program *program)
 {
     struct program_key space;
     struct cache_key key = make_key(device, program, &space);
     size_t size = 0;
+    if (!opencl_host->cache_folder()) return;
     if (cl.clGetProgramInfo(program->handle, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) !=
             CL_SUCCESS ||
         size == 0)

@@ -167,7 +167,7 @@ test("regenerate, edit, and stepping through the versions", async t => {
   await page.getByRole("button", { name: "Edit this answer" }).last().click();
   await page.getByRole("textbox", { name: "Answer" }).fill("Mine");
   await page.getByRole("button", { name: "Save" }).click();
-  assert.equal((await texts(page))[3], "Mine");
+  await eventually(async () => assert.equal((await texts(page))[3], "Mine"));
   assert.equal(server.requests.length, 4);
   await say(page, "third");
   assert.deepEqual(server.requests[4].messages.map(({ content }) => content), ["first", "Answer 1 to first", "second", "Mine", "third"]);
@@ -187,7 +187,7 @@ test("a message is edited with the keyboard alone", async t => {
   await page.getByRole("textbox", { name: "Answer" }).press("Enter"); // a new line
   await page.keyboard.type("Mine");
   await page.keyboard.press("Control+Enter");
-  assert.equal((await texts(page))[1], "About cats and dogs Mine");
+  await eventually(async () => assert.equal((await texts(page))[1], "About cats and dogs Mine"));
 });
 
 test("what a hostile model writes does nothing", async t => {
