@@ -226,7 +226,6 @@ static void look_after_going(void)
 /* Begins to receive the next part from a process, if there is one. */
 static bool fetch(int rank, struct peer *peer)
 {
-    ENGINE_ASSERT(lock_is_mine(&all.lock));
     MPI_Message incoming;
     MPI_Status status;
     int found = 0, size = 0;
@@ -299,7 +298,6 @@ static void look_after(void)
 /* Sends a message. False: MPI fails. */
 static bool post(struct parcel *parcel, enum link_kind kind, char error[LINK_ERROR])
 {
-    ENGINE_ASSERT(lock_is_mine(&all.lock));
     struct peer *peer = &all.peers[parcel->rank];
     int code = MPI_SUCCESS;
     ENGINE_ASSERT(lock_is_mine(&all.lock));

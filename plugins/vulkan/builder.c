@@ -1,23 +1,13 @@
 /* builder.c: see builder.h. */
 #include "builder.h"
 
-#include <string.h>
-
 #define ROW_LANES 64 /* invocations of a workgroup of element-wise operations */
-
-void push(struct builder *builder, uint64_t value)
-{
-    builder->dispatch.push[builder->n_push++] = (uint32_t)value;
-}
-
-void push_float(struct builder *builder, float value)
-{
-    memcpy(&builder->dispatch.push[builder->n_push++], &value, sizeof value);
-}
 
 void bind_range(struct builder *builder, int number, const struct memory_range *range, uint64_t offset,
                 uint64_t size, unsigned access)
 {
+    ENGINE_ASSERT(number >= 0 && number < MAX_BINDINGS);
+    ENGINE_ASSERT(offset + size <= range->size);
     builder->dispatch.bindings[number] =
         (struct binding){memory_buffer(range), range->offset + offset, size, access, memory_address(range)};
 }
@@ -32,13 +22,6 @@ uint32_t bind_view(struct builder *builder, int number, const struct gpu_view *v
 uint32_t stride(const struct gpu_view *view, int dimension)
 {
     return view->ne[dimension] == 1 ? 0 : (uint32_t)(view->nb[dimension] / 4);
-}
-
-void bind_rows(struct builder *builder, int number, const struct gpu_view *view, unsigned access)
-{
-    push(builder, bind_view(builder, number, view, access));
-    push(builder, stride(view, 1));
-    push(builder, stride(view, 2));
 }
 
 uint32_t bind_values(struct builder *builder, int number, const struct gpu_view *view)
@@ -78,6 +61,7 @@ uint64_t panels_in_part(const struct engine_device *device, const struct engine_
 void bind_panels(struct builder *builder, int number, const struct engine_weight *weight, uint64_t first,
                  uint64_t count)
 {
+    ENGINE_ASSERT(first + count <= weight->n_panels);
     bind_range(builder, number, &weight->range, first * weight->panel_size, count * weight->panel_size,
                ACCESS_CONSTANT);
     if (weight->scale_size)

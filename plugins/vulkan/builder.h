@@ -1,9 +1,17 @@
-/* builder.h: assembles a dispatch. Operations push a shader's parameters in the order of its Parameters and
- * bind the memory that it reads and writes. */
+/* builder.h: assembles a dispatch. Operations fill the parameters of a shader, and bind the memory that it
+ * reads and writes. */
 #ifndef VULKAN_BUILDER_H
 #define VULKAN_BUILDER_H
 
+#include <string.h>
+#include <sys/types.h>
+
 #include "commands.h"
+#include "common/assert.h"
+
+/* The structs of the shaders' parameters. */
+#define PARAMETERS_OF_C
+#include "shaders/parameters.glsl"
 
 #define PANEL_ROWS 32 /* rows in a panel of a weight */
 #define MOST_PARTS 4  /* workgroups for a panel, see struct matmul_form */
@@ -12,11 +20,14 @@ struct builder {
     struct engine_device *device;
     struct commands *commands;
     struct dispatch dispatch;
-    uint32_t n_push;
 };
 
-void push(struct builder *builder, uint64_t value);
-void push_float(struct builder *builder, float value);
+/* Sets the parameters of the dispatch: a struct of parameters.glsl. */
+#define SET_PARAMETERS(builder, parameters)                                                                  \
+    do {                                                                                                     \
+        _Static_assert(sizeof(parameters) <= MAX_PUSH, "more parameters than can be pushed");                \
+        memcpy((builder)->dispatch.push, &(parameters), sizeof(parameters));                                 \
+    } while (0)
 
 void bind_range(struct builder *builder, int number, const struct memory_range *range, uint64_t offset,
                 uint64_t size, unsigned access);
@@ -24,8 +35,13 @@ void bind_range(struct builder *builder, int number, const struct memory_range *
 uint32_t bind_view(struct builder *builder, int number, const struct gpu_view *view, unsigned access);
 /* The stride of a dimension in words; 0 if it has just one element. */
 uint32_t stride(const struct gpu_view *view, int dimension);
-/* Binds a tensor and pushes its offset and strides. */
-void bind_rows(struct builder *builder, int number, const struct gpu_view *view, unsigned access);
+/* Binds a tensor, and sets the parameters that are its offset and strides: `name` begins theirs. */
+#define BIND_ROWS(builder, number, view, access, parameters, name)                                           \
+    do {                                                                                                     \
+        (parameters).name##_offset = bind_view(builder, number, view, access);                               \
+        (parameters).name##_stride1 = stride(view, 1);                                                       \
+        (parameters).name##_stride2 = stride(view, 2);                                                       \
+    } while (0)
 /* Binds plain values: a weight or an activation. Returns their first word in the binding. */
 uint32_t bind_values(struct builder *builder, int number, const struct gpu_view *view);
 

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/assert.h"
+
 #define SETS_PER_POOL 64
 
 struct descriptor_pool {
@@ -132,6 +134,7 @@ static void order(struct commands *commands, const struct dispatch *dispatch)
     }
     for (int i = 0; i < MAX_BINDINGS; i++) {
         const struct binding *binding = &dispatch->bindings[i];
+        ENGINE_ASSERT(commands->n_touched < MAX_TOUCHED);
         if (is_tracked(binding))
             commands->touched[commands->n_touched++] = (struct touched){
                 binding->buffer, binding->offset, binding->offset + binding->size, binding->access};
@@ -142,6 +145,8 @@ int commands_dispatch(struct commands *commands, const struct dispatch *dispatch
 {
     VkPipeline pipeline;
     VkDescriptorSet set;
+    ENGINE_ASSERT(dispatch->groups[0] <= commands->device->max_groups[0]);
+    ENGINE_ASSERT(dispatch->groups[1] <= commands->device->max_groups[1]);
     int status = pipeline_get(commands->device, &dispatch->key, &pipeline);
     if (!status) status = make_set(commands, dispatch, &set);
     if (status) return status;

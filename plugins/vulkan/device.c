@@ -236,7 +236,7 @@ int scratch_get(struct engine_device *device, uint64_t size, const struct memory
         int status = gpu_charge(vulkan_host, &device->budget, size, "scratch memory");
         if (!status) {
             status = memory_allocate(device, MEMORY_DEVICE, size, "scratch memory", &scratch->range);
-            if (status) device->budget.used -= size;
+            if (status) gpu_discharge(&device->budget, size);
         }
         if (status) {
             free(scratch);
@@ -303,7 +303,7 @@ void buffer_destroy(struct engine_buffer *buffer)
     struct engine_device *device = buffer->base.device;
     device_wait_idle(device); /* its zeros may be under way */
     memory_free(device, &buffer->range);
-    device->budget.used -= buffer->base.size;
+    gpu_discharge(&device->budget, buffer->base.size);
     free(buffer);
 }
 

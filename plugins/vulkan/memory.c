@@ -176,6 +176,16 @@ static VkResult create_block(struct engine_device *device, enum memory_kind kind
     return VK_SUCCESS;
 }
 
+/* For assertions: whether no byte of a range is in a gap. */
+static bool is_taken(const struct memory_block *block, const struct memory_range *range)
+{
+    for (size_t i = 0; i < block->n_gaps; i++)
+        if (block->gaps[i].offset < range->offset + range->size &&
+            range->offset < block->gaps[i].offset + block->gaps[i].size)
+            return false;
+    return true;
+}
+
 static bool take(struct memory_block *block, uint64_t size, struct memory_range *range)
 {
     for (size_t i = 0; i < block->n_gaps; i++) {
@@ -267,6 +277,7 @@ void memory_free(struct engine_device *device, struct memory_range *range)
 {
     struct memory_block *block = range->block;
     if (!block) return;
+    ENGINE_ASSERT(is_taken(block, range));
     put_back(block, range);
     check_gaps(block);
     range->block = NULL;

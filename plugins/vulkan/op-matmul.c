@@ -3,10 +3,6 @@
  * afterwards. */
 #include "builder.h"
 
-#define MATMUL_FIRST_ROW   3  /* numbers of push constants: of a weight's part, */
-#define MATMUL_FIRST_PANEL 14 /* and of one of several matrices */
-#define MATMUL_N_PANELS    15
-
 /* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
 #define TILED_TOKENS       32
 #define TILED_PANELS       2
@@ -98,13 +94,11 @@ static void set_cooperative(struct builder *builder)
     key->subgroup_size = sizes->subgroup;
 }
 
-/* Pushes where a binding begins. */
-static void push_address(struct builder *builder, int number)
+/* Where a binding begins; 0 if shaders don't use addresses. */
+static uint64_t address_of(const struct builder *builder, int number)
 {
     const struct binding *binding = &builder->dispatch.bindings[number];
-    uint64_t address = binding->address ? binding->address + binding->offset : 0;
-    push(builder, address & UINT32_MAX);
-    push(builder, address >> 32);
+    return binding->address ? binding->address + binding->offset : 0;
 }
 
 /* How workgroups find their matrix and columns: MATRICES of shaders/matmul.comp. */
@@ -223,13 +217,14 @@ static int group(const struct builder *builder, const struct product *product,
 {
     struct builder first = {.device = builder->device, .commands = builder->commands};
     first.dispatch.key = (struct pipeline_key){.shader = SHADER_GROUP, .constants = {GROUP_LANES}};
-    push(&first, product->call->views[OPERAND(matmul, weight)].ne[2]);
-    push(&first, product->tokens);
-    push(&first, product->n_slots);
-    push(&first, bind_view(&first, 0, &product->experts, ACCESS_READ));
-    push(&first, stride(&product->experts, 1));
-    push(&first, product->form.tokens);
-    push(&first, product->tiles);
+    struct group_parameters p = {.n = (uint32_t)product->call->views[OPERAND(matmul, weight)].ne[2],
+                                 .n_tokens = product->tokens,
+                                 .n_used = product->n_slots,
+                                 .experts_stride = stride(&product->experts, 1),
+                                 .tile_columns = product->form.tokens,
+                                 .n_tiles = (uint32_t)product->tiles};
+    p.experts_offset = bind_view(&first, 0, &product->experts, ACCESS_READ);
+    SET_PARAMETERS(&first, p);
     bind_range(&first, 1, scratch, product->groups_at, product->scratch - product->groups_at, ACCESS_WRITE);
     first.dispatch.groups[0] = first.dispatch.groups[1] = 1;
     return add(&first);
@@ -242,15 +237,18 @@ static int mix(const struct builder *builder, const struct product *product,
     struct builder last = {.device = builder->device, .commands = builder->commands};
     last.dispatch.key.shader = SHADER_MIX;
     last.dispatch.key.constants[1] = product->residual.present;
-    push(&last, product->output.ne[0]);
-    push(&last, product->tokens);
-    push(&last, product->n_slots);
-    push(&last, bind_view(&last, 1, &product->mix, ACCESS_READ));
-    push(&last, stride(&product->mix, 1));
-    push(&last, bind_view(&last, 2, &product->output, ACCESS_WRITE));
-    push(&last, stride(&product->output, 1));
-    push(&last, product->residual.present ? bind_view(&last, 3, &product->residual, ACCESS_READ) : 0);
-    push(&last, product->residual.present ? stride(&product->residual, 1) : 0);
+    struct mix_parameters p = {.rows = (uint32_t)product->output.ne[0],
+                               .n_tokens = product->tokens,
+                               .n_used = product->n_slots,
+                               .mix_stride = stride(&product->mix, 1),
+                               .output_stride = stride(&product->output, 1)};
+    p.mix_offset = bind_view(&last, 1, &product->mix, ACCESS_READ);
+    p.output_offset = bind_view(&last, 2, &product->output, ACCESS_WRITE);
+    if (product->residual.present) {
+        p.residual_offset = bind_view(&last, 3, &product->residual, ACCESS_READ);
+        p.residual_stride = stride(&product->residual, 1);
+    }
+    SET_PARAMETERS(&last, p);
     bind_range(&last, 0, scratch, 0, product->groups_at, ACCESS_READ);
     spread(&last, product->output.ne[0] * product->tokens);
     return add(&last);
@@ -262,47 +260,48 @@ static int mix(const struct builder *builder, const struct product *product,
  * bound. A part writes other rows than those before it, yet waits for them: that costs little compared to
  * reading a binding full of weights. With several matrices each part has the workgroups of all; those skip
  * what isn't bound. */
-static int add_parts(struct builder *builder, const struct product *product)
+static int add_parts(struct builder *builder, const struct product *product, struct matmul_parameters *p)
 {
     const struct gpu_view *v = product->call->views;
     const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight,
                                *gate = v[OPERAND(matmul, gate)].weight;
     uint64_t part = panels_in_part(builder->device, weight);
-    uint32_t n_push = builder->n_push;
     for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
         uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
         uint64_t panels = product->matrices == SINGLE ? count : weight->matrix_panels;
         bind_panels(builder, 0, weight, panel, count);
         if (gate) bind_panels(builder, 2, gate, panel, count);
-        builder->dispatch.push[MATMUL_FIRST_ROW] = (uint32_t)(panel * PANEL_ROWS);
-        builder->dispatch.push[MATMUL_FIRST_PANEL] = (uint32_t)panel;
-        builder->dispatch.push[MATMUL_N_PANELS] = (uint32_t)count;
+        p->first_row = (uint32_t)(panel * PANEL_ROWS);
+        p->first_panel = (uint32_t)panel;
+        p->n_panels = (uint32_t)count;
         builder->dispatch.groups[0] =
             (uint32_t)((panels + product->form.panels - 1) / product->form.panels) * product->form.parts;
-        builder->n_push = n_push;
-        for (int number = 0; number < 5 && builder->device->addresses; number++)
-            push_address(builder, number);
+        p->weight = address_of(builder, 0);
+        p->weight_scales = address_of(builder, 1);
+        p->gate = address_of(builder, 2);
+        p->gate_scales = address_of(builder, 3);
+        p->inputs = address_of(builder, 4);
+        SET_PARAMETERS(builder, *p);
         int status = add(builder);
         if (status) return status;
     }
     return ENGINE_OK;
 }
 
-/* Pushes and binds the output of a product, or scratch memory if it is to be mixed. */
+/* Binds the output of a product, or scratch memory if it is to be mixed. */
 static void bind_output(struct builder *builder, const struct product *product,
-                        const struct memory_range *scratch, uint32_t *slots)
+                        const struct memory_range *scratch, struct matmul_parameters *p)
 {
     const struct gpu_view *output = &product->output;
-    *slots = stride(output, 1);
     if (product->mix.present) {
         bind_range(builder, 5, scratch, 0, product->groups_at, ACCESS_WRITE);
-        *slots = (uint32_t)output->ne[0];
-        push(builder, 0);
-        push(builder, (uint64_t)*slots * product->n_slots);
+        p->output_slots = (uint32_t)output->ne[0];
+        p->output_stride = p->output_slots * product->n_slots;
         return;
     }
-    push(builder, bind_view(builder, 5, output, ACCESS_WRITE));
-    push(builder, product->matrices == SINGLE ? stride(output, 1) : stride(output, 2));
+    p->output_offset = bind_view(builder, 5, output, ACCESS_WRITE);
+    p->output_stride = product->matrices == SINGLE ? stride(output, 1) : stride(output, 2);
+    p->output_slots = stride(output, 1);
 }
 
 static int append(struct builder *builder, const struct product *product, const struct memory_range *scratch)
@@ -313,7 +312,6 @@ static int append(struct builder *builder, const struct product *product, const 
     const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight;
     const struct matmul_form *form = &product->form;
     bool adds = residual->present && !product->mix.present;
-    uint32_t output_slots, choice = 0, step = 0;
 
     enum shader first = weight_type(weight->base.type)->first;
     struct pipeline_key *key = &builder->dispatch.key;
@@ -330,41 +328,38 @@ static int append(struct builder *builder, const struct product *product, const 
     if (form->shader == first + MATMUL_SUBGROUPS) key->full_subgroups = 1;
     if (form->shader == first + MATMUL_ADDRESS) key->constants[6] = form->tokens;
     if (form->rows > 0) set_few(builder, form);
-    push(builder, input->ne[0]);
-    push(builder, product->output.ne[0]);
-    push(builder, product->tokens);
-    push(builder, 0); /* MATMUL_FIRST_ROW */
-    push(builder, bind_view(builder, 4, input, ACCESS_READ));
-    push(builder, product->matrices == SINGLE ? stride(input, 1) : stride(input, 2));
-    bind_output(builder, product, scratch, &output_slots);
-    push(builder, adds ? bind_view(builder, 7, residual, ACCESS_READ) : 0);
-    push(builder, adds ? stride(residual, 1) : 0);
-    push_float(builder, args->scale == 0 ? 1 : args->scale);
+    struct matmul_parameters p = {
+        .k = (uint32_t)input->ne[0],
+        .rows = (uint32_t)product->output.ne[0],
+        .tokens = product->tokens,
+        .input_stride = product->matrices == SINGLE ? stride(input, 1) : stride(input, 2),
+        .input_slots = stride(input, 1),
+        .scale = args->scale == 0 ? 1 : args->scale,
+        .n_slots = product->n_slots,
+        .head_tiles = (uint32_t)(product->tiles / product->n_slots),
+        .matrix_panels = (uint32_t)weight->matrix_panels,
+    };
+    p.input_offset = bind_view(builder, 4, input, ACCESS_READ);
+    bind_output(builder, product, scratch, &p);
+    if (adds) {
+        p.residual_offset = bind_view(builder, 7, residual, ACCESS_READ);
+        p.residual_stride = stride(residual, 1);
+    }
     if (bias->present) bind_values(builder, 6, bias);
-
-    push(builder, product->n_slots);
-    push(builder, product->tiles / product->n_slots);
-    push(builder, weight->matrix_panels);
-    push(builder, 0); /* MATMUL_FIRST_PANEL */
-    push(builder, 0); /* MATMUL_N_PANELS */
-    push(builder, stride(input, 1));
-    push(builder, output_slots);
     if (product->matrices == BY_COLUMN) {
-        choice = bind_view(builder, 7, &product->experts, ACCESS_READ);
-        step = stride(&product->experts, 1);
+        p.choice_offset = bind_view(builder, 7, &product->experts, ACCESS_READ);
+        p.choice_step = stride(&product->experts, 1);
     } else if (product->matrices == BY_GROUP) {
         bind_range(builder, 7, scratch, product->groups_at, product->scratch - product->groups_at,
                    ACCESS_READ);
-        step = (uint32_t)(3 * product->tiles);
+        p.choice_step = (uint32_t)(3 * product->tiles);
     }
-    push(builder, choice);
-    push(builder, step);
 
     if (product->tiles > builder->device->max_groups[1])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many",
                                  product->tokens);
     builder->dispatch.groups[1] = (uint32_t)product->tiles;
-    return add_parts(builder, product);
+    return add_parts(builder, product, &p);
 }
 
 int op_matmul(struct builder *builder, const struct gpu_call *call)

@@ -1,5 +1,5 @@
-/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear recurrence.
- * The push constants are in the order of the shaders' Parameters. */
+/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear
+ * recurrence. */
 #include "builder.h"
 
 #define SCAN_LANES   128 /* invocations of a workgroup, */
@@ -14,16 +14,18 @@ static int conv_dispatch(struct builder *builder, const struct gpu_call *call, b
     const struct gpu_view *v = call->views, *input = &v[OPERAND(conv, input)];
     builder->dispatch.key.shader = SHADER_CONV;
     builder->dispatch.key.constants[1] = keep;
-    push(builder, input->ne[0]);
-    push(builder, input->ne[1]);
-    push(builder, v[OPERAND(conv, weight)].ne[0]);
-    bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 5, &v[OPERAND(conv, output)], ACCESS_WRITE); /* as far as validation can tell */
+    struct conv_parameters p = {.n = (uint32_t)input->ne[0],
+                                .n_tokens = (uint32_t)input->ne[1],
+                                .taps = (uint32_t)v[OPERAND(conv, weight)].ne[0]};
+    BIND_ROWS(builder, 0, input, ACCESS_READ, p, input);
+    BIND_ROWS(builder, 5, &v[OPERAND(conv, output)], ACCESS_WRITE, p,
+              output); /* as far as validation can tell */
     bind_values(builder, 1, &v[OPERAND(conv, weight)]);
-    push(builder, bind_view(builder, 2, &v[OPERAND(conv, positions)], ACCESS_READ));
-    push(builder, bind_view(builder, 3, &v[OPERAND(conv, states)], ACCESS_READ));
-    push(builder,
-         bind_view(builder, 4, &v[OPERAND(conv, state)], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ));
+    p.positions_offset = bind_view(builder, 2, &v[OPERAND(conv, positions)], ACCESS_READ);
+    p.states_offset = bind_view(builder, 3, &v[OPERAND(conv, states)], ACCESS_READ);
+    p.state_offset =
+        bind_view(builder, 4, &v[OPERAND(conv, state)], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ);
+    SET_PARAMETERS(builder, p);
     spread(builder, input->ne[0] * input->ne[1]);
     return add(builder);
 }
@@ -33,16 +35,6 @@ int op_conv(struct builder *builder, const struct gpu_call *call)
     struct builder second = {.device = builder->device, .commands = builder->commands};
     int status = conv_dispatch(builder, call, false);
     return status ? status : conv_dispatch(&second, call, true);
-}
-
-/* Binds an operand that may be absent, with its place and strides. */
-static void bind_optional(struct builder *builder, int number, const struct gpu_view *view)
-{
-    if (view->present) {
-        bind_rows(builder, number, view, ACCESS_READ);
-        return;
-    }
-    for (int i = 0; i < 3; i++) push(builder, 0);
 }
 
 int op_scan(struct builder *builder, const struct gpu_call *call)
@@ -59,19 +51,21 @@ int op_scan(struct builder *builder, const struct gpu_call *call)
                                           : DECAY_OF_KEYS,
                       v[OPERAND(scan, a)].present, v[OPERAND(scan, erase)].present,
                       v[OPERAND(scan, bonus)].present}};
-    push(builder, q->ne[2]);
-    bind_rows(builder, 0, q, ACCESS_READ);
-    bind_rows(builder, 1, &v[OPERAND(scan, k)], ACCESS_READ);
-    bind_rows(builder, 2, values, ACCESS_READ);
-    bind_rows(builder, 6, &v[OPERAND(scan, output)], ACCESS_WRITE);
-    push(builder, bind_view(builder, 3, &v[OPERAND(scan, positions)], ACCESS_READ));
-    push(builder, bind_view(builder, 4, &v[OPERAND(scan, states)], ACCESS_READ));
-    push(builder, bind_view(builder, 5, &v[OPERAND(scan, state)], ACCESS_READ | ACCESS_WRITE));
-    push_float(builder, call->args.scan.scale == 0 ? 1 : call->args.scan.scale);
-    bind_optional(builder, 7, decay);
-    bind_optional(builder, 9, &v[OPERAND(scan, a)]);
-    bind_optional(builder, 10, &v[OPERAND(scan, b)]);
-    bind_optional(builder, 11, &v[OPERAND(scan, erase)]);
+    struct scan_parameters p = {.n_tokens = (uint32_t)q->ne[2],
+                                .scale = call->args.scan.scale == 0 ? 1 : call->args.scan.scale};
+    BIND_ROWS(builder, 0, q, ACCESS_READ, p, q);
+    BIND_ROWS(builder, 1, &v[OPERAND(scan, k)], ACCESS_READ, p, k);
+    BIND_ROWS(builder, 2, values, ACCESS_READ, p, v);
+    BIND_ROWS(builder, 6, &v[OPERAND(scan, output)], ACCESS_WRITE, p, output);
+    p.positions_offset = bind_view(builder, 3, &v[OPERAND(scan, positions)], ACCESS_READ);
+    p.states_offset = bind_view(builder, 4, &v[OPERAND(scan, states)], ACCESS_READ);
+    p.state_offset = bind_view(builder, 5, &v[OPERAND(scan, state)], ACCESS_READ | ACCESS_WRITE);
+    if (decay->present) BIND_ROWS(builder, 7, decay, ACCESS_READ, p, decay);
+    if (v[OPERAND(scan, a)].present) BIND_ROWS(builder, 9, &v[OPERAND(scan, a)], ACCESS_READ, p, a);
+    if (v[OPERAND(scan, b)].present) BIND_ROWS(builder, 10, &v[OPERAND(scan, b)], ACCESS_READ, p, b);
+    if (v[OPERAND(scan, erase)].present)
+        BIND_ROWS(builder, 11, &v[OPERAND(scan, erase)], ACCESS_READ, p, erase);
+    SET_PARAMETERS(builder, p);
     if (rates->present) bind_values(builder, 8, rates);
     if (v[OPERAND(scan, bonus)].present) bind_values(builder, 12, &v[OPERAND(scan, bonus)]);
     uint64_t groups = (value_dim + SCAN_COLUMNS - 1) / SCAN_COLUMNS;

@@ -1,5 +1,4 @@
-/* ops.c: operations as dispatches of shaders. The push constants are in the order of the shader's
- * Parameters. */
+/* ops.c: operations as dispatches of shaders. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,10 +59,10 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
     second.dispatch.key.shader = SHADER_ATTENTION_JOIN;
     second.dispatch.key.constants[1] = second.dispatch.key.constants[2] = 0;
     second.dispatch.key.constants[5] = second.dispatch.key.constants[7] = 0;
-    push(&second, q->ne[1]);
-    push(&second, q->ne[2]);
-    push(&second, bind_view(&second, 5, &v[OPERAND(attention, positions)], ACCESS_READ));
-    bind_rows(&second, 6, &v[OPERAND(attention, output)], ACCESS_WRITE);
+    struct attention_join_parameters p = {.n_heads = (uint32_t)q->ne[1], .n_tokens = (uint32_t)q->ne[2]};
+    p.positions_offset = bind_view(&second, 5, &v[OPERAND(attention, positions)], ACCESS_READ);
+    BIND_ROWS(&second, 6, &v[OPERAND(attention, output)], ACCESS_WRITE, p, output);
+    SET_PARAMETERS(&second, p);
     bind_range(&second, 7, parts, 0, parts->size, ACCESS_READ);
     second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* placeholder for unused ones */
     if (v[OPERAND(attention, sinks)].present) bind_values(&second, 0, &v[OPERAND(attention, sinks)]);
@@ -94,28 +93,33 @@ static int attention(struct builder *builder, const struct gpu_call *call)
                       : biases->present ? 2
                                         : 0,
                       sinks->present, args->softcap > 0}};
-    push(builder, q->ne[1]);
-    push(builder, k->ne[2]);
-    push(builder, q->ne[2]);
-    push(builder, k->ne[1]);
-    push(builder, stride(&v[OPERAND(attention, block_table)], 1));
-    bind_rows(builder, 0, q, ACCESS_READ);
-    push(builder, bind_view(builder, 1, k, ACCESS_READ));
-    push(builder, bind_view(builder, 2, &v[OPERAND(attention, v)], ACCESS_READ));
-    push(builder, bind_view(builder, 3, &v[OPERAND(attention, block_table)], ACCESS_READ));
-    push(builder, bind_view(builder, 4, &v[OPERAND(attention, sequences)], ACCESS_READ));
-    push(builder, bind_view(builder, 5, &v[OPERAND(attention, positions)], ACCESS_READ));
-    bind_rows(builder, 6, &v[OPERAND(attention, output)], ACCESS_WRITE);
-    push_float(builder, args->scale);
-    push(builder, args->window);
-    push(builder, args->chunk);
-    push_float(builder, args->softcap);
-    push(builder,
-         v[OPERAND(attention, positions)].ne[1] == 2 ? stride(&v[OPERAND(attention, positions)], 1) : 0);
-    push(builder, call->value_step / (v[OPERAND(attention, v)].type == ENGINE_TYPE_F32   ? 4
-                                      : v[OPERAND(attention, v)].type == ENGINE_TYPE_F16 ? 2
-                                                                                         : 1));
-    push(builder, biases->present ? biases->ne[0] / 2 : 0);
+    const struct gpu_view *positions = &v[OPERAND(attention, positions)],
+                          *table = &v[OPERAND(attention, block_table)];
+    uint32_t v_type = v[OPERAND(attention, v)].type, v_unit = v_type == ENGINE_TYPE_F32   ? 4
+                                                              : v_type == ENGINE_TYPE_F16 ? 2
+                                                                                          : 1;
+    struct attention_parameters p = {
+        .n_heads = (uint32_t)q->ne[1],
+        .n_kv_heads = (uint32_t)k->ne[2],
+        .n_tokens = (uint32_t)q->ne[2],
+        .block_size = (uint32_t)k->ne[1],
+        .table_stride = stride(table, 1),
+        .scale = args->scale,
+        .window = (uint32_t)args->window,
+        .chunk = (uint32_t)args->chunk,
+        .softcap = args->softcap,
+        .last_step = positions->ne[1] == 2 ? stride(positions, 1) : 0,
+        .v_step = (uint32_t)(call->value_step / v_unit),
+        .n_biases = biases->present ? (uint32_t)(biases->ne[0] / 2) : 0,
+    };
+    BIND_ROWS(builder, 0, q, ACCESS_READ, p, q);
+    p.k_offset = bind_view(builder, 1, k, ACCESS_READ);
+    p.v_offset = bind_view(builder, 2, &v[OPERAND(attention, v)], ACCESS_READ);
+    p.table_offset = bind_view(builder, 3, table, ACCESS_READ);
+    p.sequences_offset = bind_view(builder, 4, &v[OPERAND(attention, sequences)], ACCESS_READ);
+    p.positions_offset = bind_view(builder, 5, positions, ACCESS_READ);
+    BIND_ROWS(builder, 6, &v[OPERAND(attention, output)], ACCESS_WRITE, p, output);
+    SET_PARAMETERS(builder, p);
     if (sinks->present && splits == 1) bind_values(builder, 7, sinks);
     if (slopes->present || biases->present) bind_values(builder, 8, slopes->present ? slopes : biases);
     if (q->ne[1] > builder->device->max_groups[0])
@@ -134,13 +138,14 @@ static int cache_write(struct builder *builder, const struct gpu_call *call)
     builder->dispatch.key.shader = cache->type == ENGINE_TYPE_F32   ? SHADER_CACHE_WRITE_F32
                                    : cache->type == ENGINE_TYPE_F16 ? SHADER_CACHE_WRITE_F16
                                                                     : SHADER_CACHE_WRITE_Q8_0;
-    push(builder, input->ne[0]);
-    push(builder, input->ne[1]);
-    push(builder, input->ne[2]);
-    push(builder, cache->ne[1]);
-    bind_rows(builder, 0, input, ACCESS_READ);
-    push(builder, bind_view(builder, 1, &v[OPERAND(cache_write, slots)], ACCESS_READ));
-    push(builder, bind_view(builder, 2, cache, ACCESS_READ | ACCESS_WRITE));
+    struct cache_write_parameters p = {.head_dim = (uint32_t)input->ne[0],
+                                       .n_heads = (uint32_t)input->ne[1],
+                                       .n_tokens = (uint32_t)input->ne[2],
+                                       .block_size = (uint32_t)cache->ne[1]};
+    BIND_ROWS(builder, 0, input, ACCESS_READ, p, input);
+    p.slots_offset = bind_view(builder, 1, &v[OPERAND(cache_write, slots)], ACCESS_READ);
+    p.cache_offset = bind_view(builder, 2, cache, ACCESS_READ | ACCESS_WRITE);
+    SET_PARAMETERS(builder, p);
     spread(builder, input->ne[0] / step * input->ne[1] * input->ne[2]);
     return add(builder);
 }
@@ -159,14 +164,15 @@ static int rope(struct builder *builder, const struct gpu_call *call)
     const struct memory_range *table = memory;
     builder->dispatch.key.shader = SHADER_ROPE;
     builder->dispatch.key.constants[1] = args->pairs == ENGINE_ROPE_HALVES;
-    push(builder, input->ne[0]);
-    push(builder, input->ne[1]);
-    push(builder, input->ne[2]);
-    push(builder, args->n_dims);
-    bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 3, &v[OPERAND(rope, output)], ACCESS_WRITE);
-    push(builder, bind_view(builder, 1, &v[OPERAND(rope, positions)], ACCESS_READ));
-    push_float(builder, args->magnitude == 0 ? 1 : args->magnitude);
+    struct rope_parameters p = {.head_dim = (uint32_t)input->ne[0],
+                                .n_heads = (uint32_t)input->ne[1],
+                                .n_tokens = (uint32_t)input->ne[2],
+                                .n_dims = (uint32_t)args->n_dims,
+                                .magnitude = args->magnitude == 0 ? 1 : args->magnitude};
+    BIND_ROWS(builder, 0, input, ACCESS_READ, p, input);
+    BIND_ROWS(builder, 3, &v[OPERAND(rope, output)], ACCESS_WRITE, p, output);
+    p.positions_offset = bind_view(builder, 1, &v[OPERAND(rope, positions)], ACCESS_READ);
+    SET_PARAMETERS(builder, p);
     bind_range(builder, 2, table, 0, table->size, ACCESS_CONSTANT);
     spread(builder, (input->ne[0] - args->n_dims / 2) * input->ne[1] * input->ne[2]);
     return add(builder);
@@ -180,12 +186,13 @@ static int norm(struct builder *builder, const struct gpu_call *call)
     builder->dispatch.key = (struct pipeline_key){
         .shader = shader,
         .constants = {NORM_LANES, weight->present, bias->present, call->args.norm.kind == ENGINE_NORM_LAYER}};
-    push(builder, input->ne[0]);
-    push(builder, input->ne[1]);
-    push(builder, input->ne[2]);
-    bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 2, &v[OPERAND(norm, output)], ACCESS_WRITE);
-    push_float(builder, call->args.norm.epsilon);
+    struct norm_parameters p = {.n = (uint32_t)input->ne[0],
+                                .n1 = (uint32_t)input->ne[1],
+                                .n2 = (uint32_t)input->ne[2],
+                                .epsilon = call->args.norm.epsilon};
+    BIND_ROWS(builder, 0, input, ACCESS_READ, p, input);
+    BIND_ROWS(builder, 2, &v[OPERAND(norm, output)], ACCESS_WRITE, p, output);
+    SET_PARAMETERS(builder, p);
     if (weight->present) bind_values(builder, 1, weight);
     if (bias->present) bind_values(builder, 3, bias);
     builder->dispatch.groups[0] = least(input->ne[1] * input->ne[2], builder->device->max_groups[0]);
@@ -216,18 +223,21 @@ static int rows(struct builder *builder, const struct gpu_call *call)
                                                    : B_FACTOR;
     builder->dispatch.key = (struct pipeline_key){
         .shader = SHADER_ROWS, .constants = {0, args ? args->activation : ENGINE_ACTIVATION_NONE, join}};
-    push(builder, output->ne[0]);
-    push(builder, output->ne[1]);
-    push(builder, output->ne[2]);
-    bind_rows(builder, 0, a, ACCESS_READ);
-    bind_rows(builder, 2, output, ACCESS_WRITE);
-    push(builder, b->present ? bind_values(builder, 1, b) : 0);
-    push(builder, b->present ? stride(b, 0) : 0);
-    push(builder, b->present ? stride(b, 1) : 0);
-    push(builder, b->present ? stride(b, 2) : 0);
-    push(builder, a->ne[0]);
-    push_float(builder, args ? args->limit : 0);
-    push_float(builder, args ? args->alpha : 0);
+    struct rows_parameters p = {.n = (uint32_t)output->ne[0],
+                                .n1 = (uint32_t)output->ne[1],
+                                .n2 = (uint32_t)output->ne[2],
+                                .n_a = (uint32_t)a->ne[0],
+                                .limit = args ? args->limit : 0,
+                                .alpha = args ? args->alpha : 0};
+    BIND_ROWS(builder, 0, a, ACCESS_READ, p, a);
+    BIND_ROWS(builder, 2, output, ACCESS_WRITE, p, output);
+    if (b->present) {
+        p.b_offset = bind_values(builder, 1, b);
+        p.b_stride0 = stride(b, 0);
+        p.b_stride1 = stride(b, 1);
+        p.b_stride2 = stride(b, 2);
+    }
+    SET_PARAMETERS(builder, p);
     spread(builder, output->ne[0] * output->ne[1] * output->ne[2]);
     return add(builder);
 }
@@ -243,19 +253,22 @@ static int route(struct builder *builder, const struct gpu_call *call)
         .shader = SHADER_ROUTE,
         .constants = {ROUTE_LANES, args->function == ENGINE_ROUTE_SIGMOID, bias->present,
                       args->group_score == ENGINE_ROUTE_GROUP_TOP2, args->normalise}};
-    push(builder, logits->ne[0]);
-    push(builder, logits->ne[1]);
-    push(builder, v[OPERAND(route, ids)].ne[0]);
-    push(builder, args->n_groups > 1 ? args->n_groups : 1);
-    push(builder, args->n_groups > 1 ? args->n_groups_used : 1);
-    push(builder, bind_view(builder, 0, logits, ACCESS_READ));
-    push(builder, stride(logits, 1));
-    push(builder, bind_view(builder, 2, &v[OPERAND(route, ids)], ACCESS_WRITE));
-    push(builder, stride(&v[OPERAND(route, ids)], 1));
-    push(builder, bind_view(builder, 3, &v[OPERAND(route, weights)], ACCESS_WRITE));
-    push(builder, stride(&v[OPERAND(route, weights)], 1));
-    push_float(builder, args->floor);
-    push_float(builder, args->scale == 0 ? 1 : args->scale);
+    struct route_parameters p = {
+        .n = (uint32_t)logits->ne[0],
+        .n_tokens = (uint32_t)logits->ne[1],
+        .n_used = (uint32_t)v[OPERAND(route, ids)].ne[0],
+        .n_groups = args->n_groups > 1 ? (uint32_t)args->n_groups : 1,
+        .n_groups_used = args->n_groups > 1 ? (uint32_t)args->n_groups_used : 1,
+        .logits_stride = stride(logits, 1),
+        .ids_stride = stride(&v[OPERAND(route, ids)], 1),
+        .weights_stride = stride(&v[OPERAND(route, weights)], 1),
+        .least = args->floor,
+        .scale = args->scale == 0 ? 1 : args->scale,
+    };
+    p.logits_offset = bind_view(builder, 0, logits, ACCESS_READ);
+    p.ids_offset = bind_view(builder, 2, &v[OPERAND(route, ids)], ACCESS_WRITE);
+    p.weights_offset = bind_view(builder, 3, &v[OPERAND(route, weights)], ACCESS_WRITE);
+    SET_PARAMETERS(builder, p);
     if (bias->present) bind_values(builder, 1, bias);
     builder->dispatch.groups[0] = least(logits->ne[1], builder->device->max_groups[0]);
     builder->dispatch.groups[1] = 1;
@@ -271,24 +284,26 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
     const struct engine_weight *weight = source->weight;
     builder->dispatch.key.shader =
         weight ? weight_type(source->type)->first + GET_ROWS : SHADER_GET_ROWS_ACTIVATION;
-    push(builder, output->ne[0]);
-    push(builder, output->ne[1]);
-    uint32_t first_row = builder->n_push;
-    push(builder, 0);
-    push(builder, source->ne[1]);
-    push(builder, weight ? 0 : bind_view(builder, 0, source, ACCESS_READ));
-    push(builder, weight ? 0 : stride(source, 1));
-    push(builder, bind_view(builder, 2, &v[OPERAND(get_rows, rows)], ACCESS_READ));
-    push(builder, bind_view(builder, 3, output, ACCESS_WRITE));
-    push(builder, stride(output, 1));
+    struct get_rows_parameters p = {.n = (uint32_t)output->ne[0],
+                                    .count = (uint32_t)output->ne[1],
+                                    .n_rows = (uint32_t)source->ne[1],
+                                    .output_stride = stride(output, 1)};
+    if (!weight) {
+        p.source_offset = bind_view(builder, 0, source, ACCESS_READ);
+        p.source_stride = stride(source, 1);
+    }
+    p.rows_offset = bind_view(builder, 2, &v[OPERAND(get_rows, rows)], ACCESS_READ);
+    p.output_offset = bind_view(builder, 3, output, ACCESS_WRITE);
+    SET_PARAMETERS(builder, p);
     spread(builder, (output->ne[0] + 31) / 32 * output->ne[1]);
     if (!weight) return add(builder);
     uint64_t part = panels_in_part(builder->device, weight);
     for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
         uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
         bind_panels(builder, 0, weight, panel, count);
-        builder->dispatch.push[first_row] = (uint32_t)(panel * PANEL_ROWS);
-        builder->dispatch.push[first_row + 1] = (uint32_t)(count * PANEL_ROWS);
+        p.first_row = (uint32_t)(panel * PANEL_ROWS);
+        p.n_rows = (uint32_t)(count * PANEL_ROWS);
+        SET_PARAMETERS(builder, p);
         int status = add(builder);
         if (status) return status;
     }

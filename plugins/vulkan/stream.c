@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "stream.h"
 
 #define INLINE_SIZE   65536u /* writes up to here travel in the command buffer */
@@ -38,6 +39,7 @@ static int wait_slot(struct engine_stream *stream, struct slot *slot)
 
 static int add_slot(struct engine_stream *stream)
 {
+    ENGINE_ASSERT(stream->n_slots < MOST_SLOTS);
     struct slot *slot = &stream->slots[stream->n_slots];
     VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     int status = vulkan_error(vk.vkCreateFence(stream->device->handle, &fence, NULL, &slot->submission.fence),
@@ -135,6 +137,7 @@ int stream_flush(struct engine_stream *stream)
 {
     if (!stream->open) return ENGINE_OK;
     struct slot *slot = &stream->slots[stream->current];
+    ENGINE_ASSERT(!slot->pending); /* it was waited for before it was opened */
     commands_barrier(&slot->commands, true);
     stream->open = false;
     slot->submission.commands = slot->commands.handle;
@@ -237,6 +240,8 @@ static int read_part(struct engine_stream *stream, struct engine_buffer *buffer,
                          size};
     vk.vkCmdCopyBuffer(commands->handle, memory_buffer(&buffer->range), memory_buffer(&stream->readback), 1,
                        &copy);
+    ENGINE_ASSERT(stream->n_reads < MAX_READS);
+    ENGINE_ASSERT(size <= READBACK_SIZE - stream->readback_used);
     stream->reads[stream->n_reads++] = (struct pending_read){target, stream->readback_used, size};
     stream->readback_used += size;
     return ENGINE_OK;

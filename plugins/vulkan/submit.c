@@ -1,17 +1,16 @@
 /* submit.c: a device's queue. Submissions reach it in the order in which they come. One that waits for bytes
  * of another device is held back until these are here, and so are those behind it; the carrier that brings
  * them (between.c) then submits them all. */
-#include "device.h"
-
 #include "common/assert.h"
 #include "common/lock.h"
+#include "device.h"
 
 static void submit(struct engine_device *device, struct submission *submission)
 {
-    ENGINE_ASSERT(lock_is_mine(&device->lock));
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                .commandBufferCount = 1,
                                .pCommandBuffers = &submission->commands};
+    ENGINE_ASSERT(lock_is_mine(&device->lock)); /* a queue is used by one thread at a time */
     submission->result =
         vk.vkQueueSubmit(device->queue, submission->commands ? 1 : 0, &info, submission->fence);
     submission->is_held = false;

@@ -297,7 +297,7 @@ void weight_destroy(struct engine_weight *weight)
     if (weight->values) rope_tables_forget(device, &device->rope_tables, weight);
     device_wait_idle(device); /* its upload may be under way */
     memory_free(device, &weight->range);
-    device->budget.used -= weight->charged;
+    gpu_discharge(&device->budget, weight->charged);
     free(weight->values);
     free(weight);
 }

@@ -1,16 +1,15 @@
 // attention-join.comp: the second half of a split attention.comp: makes the output of a token's head from the
 // sums of the splits, each relative to its own maximum.
 #version 450
+#extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const uint SPLITS = 1;
 layout(constant_id = 4) const uint VALUE_DIM = 64;
 layout(constant_id = 6) const bool SINKS = false;
 
-layout(push_constant) uniform Parameters {
-    uint n_heads, n_tokens, positions_offset;
-    uint output_offset, output_stride1, output_stride2; // all in words
-} p;
+layout(push_constant) uniform Parameters { attention_join_parameters p; };
 
 layout(binding = 0) readonly buffer Sinks { float sinks[]; };
 layout(binding = 5) readonly buffer Positions { int positions[]; };

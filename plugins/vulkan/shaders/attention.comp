@@ -6,6 +6,7 @@
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 #define TYPE 0
 #include "types.glsl"
 
@@ -19,19 +20,7 @@ layout(constant_id = 5) const uint SLOPED = 0; // 1: by slopes; 2: by a bias for
 layout(constant_id = 6) const bool SINKS = false; // with SPLITS > 1 they are for attention-join.comp
 layout(constant_id = 7) const bool CAPPED = false;
 
-layout(push_constant) uniform Parameters {
-    uint n_heads, n_kv_heads, n_tokens, block_size, table_stride;
-    uint q_offset, q_stride1, q_stride2; // all in words
-    uint k_offset, v_offset, table_offset, sequences_offset, positions_offset;
-    uint output_offset, output_stride1, output_stride2;
-    float scale;
-    uint window, chunk;
-    float softcap;
-    uint last_step; // from a token's position to the last one that it sees; 0: they are the same
-    // from one value of the cache to the next: words, halves of words or bytes, as the type has it
-    uint v_step;
-    uint n_biases; // in each direction
-} p;
+layout(push_constant) uniform Parameters { attention_parameters p; };
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer K { uint k[]; };

@@ -2,16 +2,13 @@
 // one value, two values or a block of 32.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 #include "types.glsl"
 #include "half.glsl"
 
 layout(local_size_x_id = 0) in;
 
-layout(push_constant) uniform Parameters {
-    uint head_dim, n_heads, n_tokens, block_size;
-    uint input_offset, input_stride1, input_stride2; // in words
-    uint slots_offset, cache_offset;
-} p;
+layout(push_constant) uniform Parameters { cache_write_parameters p; };
 
 layout(binding = 0) readonly buffer Input { float inputs[]; };
 layout(binding = 1) readonly buffer Slots { int slots[]; };

@@ -1,16 +1,13 @@
 // conv.comp: ENGINE_OP_CONV, in two dispatches: first the outputs, then (KEEP) what the last token of each
 // sequence leaves in its state. An invocation takes a channel of a token.
 #version 450
+#extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool KEEP = false;
 
-layout(push_constant) uniform Parameters {
-    uint n, n_tokens, taps;
-    uint input_offset, input_stride1, input_stride2; // all in words
-    uint output_offset, output_stride1, output_stride2;
-    uint positions_offset, states_offset, state_offset;
-} p;
+layout(push_constant) uniform Parameters { conv_parameters p; };
 
 layout(binding = 0) readonly buffer Input { float inputs[]; };
 layout(binding = 1) readonly buffer Weight { float weights[]; }; // [taps, n]

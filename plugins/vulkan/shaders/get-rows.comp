@@ -3,18 +3,13 @@
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 #include "types.glsl"
 #define TYPE_ACTIVATION 100
 
 layout(local_size_x_id = 0) in;
 
-layout(push_constant) uniform Parameters {
-    uint n, count;
-    uint first_row, n_rows; // of the part that is bound
-    uint source_offset, source_stride; // of an activation; all in words
-    uint rows_offset;
-    uint output_offset, output_stride;
-} p;
+layout(push_constant) uniform Parameters { get_rows_parameters p; };
 
 layout(binding = 0) readonly buffer Source { uint source[]; };
 layout(binding = 0) readonly buffer Source4 { uvec4 source_quads[]; };

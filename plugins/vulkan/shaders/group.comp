@@ -4,15 +4,13 @@
 // then the list. The words are the expert, the start of the tile's columns in the list, and the end of the
 // expert's columns. Tiles that no expert needs are 0, 0, 0.
 #version 450
+#extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 128;
 
-layout(push_constant) uniform Parameters {
-    uint n, n_tokens, n_used;
-    uint experts_offset, experts_stride; // in words
-    uint tile_columns, n_tiles;
-} p;
+layout(push_constant) uniform Parameters { group_parameters p; };
 
 layout(binding = 0) readonly buffer Experts { uint experts[]; };
 layout(binding = 1) writeonly buffer Groups { uint groups[]; };

@@ -34,7 +34,7 @@ void sum_rows(uint panel, uint lane, uint columns[TOKENS], uint k, inout float s
         [[unroll]] for (uint r = 0; r < ROWS; r++) unpack(panel, lane + r * APART, k, chunk, w[r]);
         [[unroll]] for (uint i = 0; i < CHUNK; i++)
             [[unroll]] for (uint t = 0; t < TOKENS; t++) {
-                float x = p.inputs.value[columns[t] + chunk * CHUNK + i];
+                float x = Values(p.inputs).value[columns[t] + chunk * CHUNK + i];
                 [[unroll]] for (uint r = 0; r < ROWS; r++) sums[t][r] = fma(w[r][i / 4][i % 4], x, sums[t][r]);
             }
     }
@@ -43,7 +43,7 @@ void sum_rows(uint panel, uint lane, uint columns[TOKENS], uint k, inout float s
         float w[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = value_at(panel, lane + r * APART, i);
         [[unroll]] for (uint t = 0; t < TOKENS; t++) {
-            float x = p.inputs.value[columns[t] + i];
+            float x = Values(p.inputs).value[columns[t] + i];
             [[unroll]] for (uint r = 0; r < ROWS; r++) sums[t][r] = fma(w[r], x, sums[t][r]);
         }
     }

@@ -33,24 +33,8 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Qu
 layout(buffer_reference, std430, buffer_reference_align = 4) volatile readonly buffer Values { float value[]; };
 #endif
 
-layout(push_constant) uniform Parameters {
-    uint k, rows, tokens;
-    uint first_row; // of the part of the weight that is bound
-    uint input_offset, input_stride; // all of these in words
-    uint output_offset, output_stride;
-    uint residual_offset, residual_stride;
-    float scale;
-    uint n_slots;
-    uint head_tiles;    // BY_HEAD: tiles of columns of a head
-    uint matrix_panels; // of one matrix
-    uint first_panel, n_panels; // of several matrices, that are bound
-    uint input_slots, output_slots;  // from one slot of a token to the next; the strides are those of tokens
-    uint choice_offset, choice_step; // BY_COLUMN: of the experts; BY_GROUP: of tiles, the list of columns
-#ifdef ADDRESS
-    uint64_t weight, weight_scales, gate, gate_scales; // where the bindings begin
-    Values inputs;
-#endif
-} p;
+#include "parameters.glsl"
+layout(push_constant) uniform Parameters { matmul_parameters p; };
 
 layout(binding = 0) readonly buffer Weight { uint weight_words[]; };
 layout(binding = 0) readonly buffer Weight4 { uvec4 weight_quads[]; };

@@ -1,15 +1,12 @@
 // mix.comp: after a matmul.comp of experts: sums up the results of a token's experts by their weights.
 #version 450
+#extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADDS = false; // the residual
 
-layout(push_constant) uniform Parameters {
-    uint rows, n_tokens, n_used;
-    uint mix_offset, mix_stride; // in words
-    uint output_offset, output_stride;
-    uint residual_offset, residual_stride;
-} p;
+layout(push_constant) uniform Parameters { mix_parameters p; };
 
 layout(binding = 0) readonly buffer Products { float products[]; }; // [token][slot][row]
 layout(binding = 1) readonly buffer Mix { float mix_of[]; };

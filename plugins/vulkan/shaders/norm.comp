@@ -1,6 +1,7 @@
 // norm.comp: ENGINE_OP_NORM. A workgroup takes a row.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 64; // a multiple of 4
@@ -8,12 +9,7 @@ layout(constant_id = 1) const bool WEIGHTED = false;
 layout(constant_id = 2) const bool BIASED = false;
 layout(constant_id = 3) const bool LAYER = false; // else RMS
 
-layout(push_constant) uniform Parameters {
-    uint n, n1, n2;
-    uint input_offset, input_stride1, input_stride2; // in words
-    uint output_offset, output_stride1, output_stride2;
-    float epsilon;
-} p;
+layout(push_constant) uniform Parameters { norm_parameters p; };
 
 layout(binding = 0) readonly buffer Input { float inputs[]; };
 layout(binding = 1) readonly buffer Weight { float weights[]; };

@@ -1,17 +1,13 @@
 // rope.comp: ENGINE_OP_ROPE. Angles are kept as fractions of a turn in 64 bits, so that they are exact at any
 // position: a position times the turn of one position, modulo 1, is an integer multiplication that overflows.
 #version 450
+#extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool HALVES = false;
 
-layout(push_constant) uniform Parameters {
-    uint head_dim, n_heads, n_tokens, n_dims;
-    uint input_offset, input_stride1, input_stride2; // in words
-    uint output_offset, output_stride1, output_stride2;
-    uint positions_offset;
-    float magnitude; // that pairs are multiplied by
-} p;
+layout(push_constant) uniform Parameters { rope_parameters p; };
 
 layout(binding = 0) readonly buffer Input { float inputs[]; };
 layout(binding = 1) readonly buffer Positions { int positions[]; };

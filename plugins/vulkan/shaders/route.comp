@@ -2,6 +2,7 @@
 // those chosen before it: each invocation counts these for a few experts.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 64; // a multiple of 4
@@ -10,13 +11,7 @@ layout(constant_id = 2) const bool BIASED = false;
 layout(constant_id = 3) const bool TOP2 = false; // of a group: the sum of the two largest, else the largest
 layout(constant_id = 4) const bool NORMALISED = false;
 
-layout(push_constant) uniform Parameters {
-    uint n, n_tokens, n_used;
-    uint n_groups, n_groups_used;
-    uint logits_offset, logits_stride; // in words
-    uint ids_offset, ids_stride, weights_offset, weights_stride;
-    float least, scale;
-} p;
+layout(push_constant) uniform Parameters { route_parameters p; };
 
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Bias { float biases[]; };

@@ -2,20 +2,14 @@
 // strides.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ACTIVATION = 0;
 layout(constant_id = 2) const uint JOIN = 0; // the use of b; one of these
 const uint ABSENT = 0, SUMMAND = 1, FACTOR = 2, BEHIND = 3;
 
-layout(push_constant) uniform Parameters {
-    uint n, n1, n2;                  // elements of a row; rows; planes
-    uint a_offset, a_stride1, a_stride2; // in words
-    uint output_offset, output_stride1, output_stride2;
-    uint b_offset, b_stride0, b_stride1, b_stride2; // strides of 0 repeat a value, a row
-    uint n_a;                                       // elements of a row of a
-    float limit, alpha;
-} p;
+layout(push_constant) uniform Parameters { rows_parameters p; };
 
 layout(binding = 0) readonly buffer A { float a[]; };
 layout(binding = 1) readonly buffer B { float b[]; };

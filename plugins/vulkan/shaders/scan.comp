@@ -3,6 +3,7 @@
 // memory.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
+#include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 128; // COLUMNS * PARTS
@@ -19,18 +20,7 @@ const uint COLUMNS = 16;
 const uint PARTS = SIZE / COLUMNS;
 const uint KEYS = (KEY_DIM + PARTS - 1) / PARTS; // of an invocation: part, part + PARTS, …
 
-layout(push_constant) uniform Parameters {
-    uint n_tokens, q_offset, q_stride1, q_stride2; // all in words
-    uint k_offset, k_stride1, k_stride2;
-    uint v_offset, v_stride1, v_stride2;
-    uint output_offset, output_stride1, output_stride2;
-    uint positions_offset, states_offset, state_offset;
-    float scale;
-    uint decay_offset, decay_stride1, decay_stride2;
-    uint a_offset, a_stride1, a_stride2;
-    uint b_offset, b_stride1, b_stride2;
-    uint erase_offset, erase_stride1, erase_stride2;
-} p;
+layout(push_constant) uniform Parameters { scan_parameters p; };
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer K { float k[]; };
