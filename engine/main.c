@@ -3,12 +3,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "commands/arguments.h"
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/serve.h"
-#include "commands/signals.h"
+#include "commands/commands.h"
 #include "engine.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/signals.h"
+#include "options/arguments.h"
 
 const struct command commands[] = {
     {.name = "run",

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/arguments.h"
+#include "options/arguments.h"
 
 static int run_nothing(const struct arguments *arguments)
 {

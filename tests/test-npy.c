@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/npy.h"
 #include "files.h"
+#include "io/npy.h"
 #include "plugin-api.h"
 
 static char *folder;

@@ -3,8 +3,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "commands/json.h"
-#include "commands/utf8.h"
+#include "io/display.h"
+#include "io/json.h"
 
 #define R "\xEF\xBF\xBD"
 

@@ -1,6 +1,6 @@
 /* batch-line.c: see batch-line.h. */
 #include "commands/batch-line.h"
-#include "commands/json-nul.h"
+#include "io/json.h"
 
 #include <math.h>
 #include <stdio.h>

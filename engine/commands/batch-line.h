@@ -5,9 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "commands/beams.h"
-#include "commands/text-options.h"
 #include "engine.h"
+#include "options/text-options.h"
 
 struct batch_line {
     json_t *id; /* as given, or NULL */
@@ -22,8 +21,8 @@ struct batch_line {
     json_t *root;         /* what the texts above lie in; NULL: there are none */
 };
 
-/* Reads a line over the defaults that *line holds. False: *error says why, in one line; the id is there even so if it
- * could be read. batch_line_free in either case. */
+/* Reads a line over the defaults that *line holds. False: *error says why, in one line; the id is there even
+ * so if it could be read. batch_line_free in either case. */
 bool batch_line_read(const char *text, size_t length, struct batch_line *line, char error[256]);
 void batch_line_free(struct batch_line *line);
 

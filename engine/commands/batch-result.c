@@ -1,13 +1,14 @@
-/* batch-result.c: the results of `engine batch`: made from the events of a line's request, and written in the order of the
- * input. */
+/* batch-result.c: the results of `engine batch`: made from the events of a line's request, and written in the
+ * order of the input. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/batch.h"
-#include "commands/json.h"
-#include "commands/logprobs.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "prompts/results.h"
 
 static void set(json_t *object, const char *name, json_t *value)
 {

@@ -1,5 +1,5 @@
-/* batch-resume.c: how `engine batch` goes on after an earlier run: results that are in the output already are recognised by
- * their keys, and a torn last line is cut off. */
+/* batch-resume.c: how `engine batch` goes on after an earlier run: results that are in the output already are
+ * recognised by their keys, and a torn last line is cut off. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "commands/batch.h"
-#include "commands/file-hash.h"
-#include "commands/hash.h"
-#include "commands/options.h"
-#include "commands/output.h"
 #include "common/json-read.h"
+#include "io/files.h"
+#include "io/messages.h"
+#include "io/output.h"
+#include "options/options.h"
 
 uint64_t batch_key(const struct batch *b)
 {

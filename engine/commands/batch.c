@@ -10,10 +10,12 @@
 
 #include "commands/batch-line.h"
 #include "commands/batch.h"
-#include "commands/options.h"
-#include "commands/output.h"
-#include "commands/prompt.h"
+#include "commands/commands.h"
 #include "common/clock.h"
+#include "io/messages.h"
+#include "io/output.h"
+#include "options/options.h"
+#include "prompts/prompt.h"
 
 #define DEFAULT_POSITIONS 2048 /* of the cache, for each of --parallel */
 #define LEAST_POSITIONS   4096
@@ -314,7 +316,7 @@ int command_batch(const struct arguments *arguments)
         status = vocabulary_open_for_ids(b.model, &b.vocabulary);
     else if (!status)
         status = vocabulary_open(b.model, &b.vocabulary);
-    if (!status) status = sampling_check_tokens(&b.sampling, &b.vocabulary);
+    if (!status) status = sampling_check_tokens(&b.sampling, b.vocabulary.info.n_tokens);
     if (!status) status = constraint_open(b.model, &b.constraint, &b.grammar);
     if (!status) status = batch_take_fingerprint(&b);
     if (!status) status = open_input(&b);

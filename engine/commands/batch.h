@@ -1,5 +1,6 @@
-/* batch.h: what the parts of `engine batch` share: the batch, and a job for each line of the input whose result has not been
- * written. batch.c reads and runs, batch-result.c makes and writes results, batch-resume.c goes on after an earlier run. */
+/* batch.h: what the parts of `engine batch` share: the batch, and a job for each line of the input whose
+ * result has not been written. batch.c reads and runs, batch-result.c makes and writes results,
+ * batch-resume.c goes on after an earlier run. */
 #ifndef ENGINE_COMMANDS_BATCH_H
 #define ENGINE_COMMANDS_BATCH_H
 
@@ -8,15 +9,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "commands/arguments.h"
-#include "commands/beams.h"
-#include "commands/common.h"
-#include "commands/constraints.h"
-#include "commands/guesses.h"
 #include "commands/line-reader.h"
-#include "commands/prompt.h"
-#include "commands/sampling.h"
 #include "engine.h"
+#include "io/files.h"
+#include "options/arguments.h"
+#include "options/open.h"
+#include "options/sampling.h"
+#include "prompts/prompt.h"
 
 struct batch;
 
@@ -65,7 +64,8 @@ struct batch {
 
 /* ---- batch.c ---- */
 
-/* Makes the next line of the input that isn't blank the current one; false at the end, or after a failure (status). */
+/* Makes the next line of the input that isn't blank the current one; false at the end, or after a failure
+ * (status). */
 bool batch_next_line(struct batch *b);
 
 /* What the context is to be like. */
@@ -73,8 +73,8 @@ void batch_context_options(const struct batch *b, struct engine_context_options 
 
 /* ---- batch-result.c ---- */
 
-/* The `event` of a job's request. A line's own failure is its result; a failure of the machine ends the batch, which can be
- * resumed later. */
+/* The `event` of a job's request. A line's own failure is its result; a failure of the machine ends the
+ * batch, which can be resumed later. */
 void job_take_event(void *job, const struct engine_event *event);
 
 /* Makes a message the job's result. */
@@ -91,7 +91,8 @@ void batch_drop_first(struct batch *b);
 /* Sets the fingerprint. Needs all that was read from the command line, and the model. */
 int batch_take_fingerprint(struct batch *b);
 
-/* A result belongs to its line, to the model and to the options: the key of the current line identifies these. */
+/* A result belongs to its line, to the model and to the options: the key of the current line identifies
+ * these. */
 uint64_t batch_key(const struct batch *b);
 
 /* Opens the output, and reads the results of an earlier run there along with the input. */

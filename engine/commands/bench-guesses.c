@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "commands/bench.h"
-#include "commands/guesses.h"
-#include "commands/npy.h"
-#include "commands/prompt.h"
 #include "common/clock.h"
+#include "io/files.h"
+#include "io/messages.h"
+#include "io/npy.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 
 /* One request, from its first token to its last. */
 struct text {

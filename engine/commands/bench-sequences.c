@@ -1,11 +1,13 @@
-/* bench-sequences.c: `engine bench --sequences`: the speed of several sequences at once, as llama-batched-bench
- * measures it. Each sequence gets a prompt of its own; then each step runs one token of every sequence and gives
- * the logits of all. One context serves all numbers of sequences, in the order given. */
+/* bench-sequences.c: `engine bench --sequences`: the speed of several sequences at once, as
+ * llama-batched-bench measures it. Each sequence gets a prompt of its own; then each step runs one token of
+ * every sequence and gives the logits of all. One context serves all numbers of sequences, in the order
+ * given. */
 #include <ctype.h>
 #include <stdlib.h>
 
 #include "commands/bench.h"
 #include "common/clock.h"
+#include "io/messages.h"
 
 enum { MAX_WIDTHS = 64, MAX_SEQUENCES = 1024, WARM_STEPS = 2 };
 
@@ -81,8 +83,8 @@ static int put(struct run *run, uint32_t sequence, bool wanted)
     return ++f->n == f->n_batch ? flush(run) : ENGINE_OK;
 }
 
-/* `count` tokens of each sequence from `first` on, one sequence after the other, in full batches; no more than
- * `most` tokens in all. */
+/* `count` tokens of each sequence from `first` on, one sequence after the other, in full batches; no more
+ * than `most` tokens in all. */
 static int fill(struct run *run, uint32_t first, uint32_t end, uint32_t count, uint64_t most)
 {
     int status = ENGINE_OK;

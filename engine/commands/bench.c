@@ -5,9 +5,11 @@
 
 #include <stdlib.h>
 
-#include "commands/guesses.h"
-#include "commands/prompt.h"
+#include "commands/commands.h"
 #include "common/clock.h"
+#include "io/messages.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 
 /* One sequence. */
 struct single {

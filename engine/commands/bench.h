@@ -2,8 +2,9 @@
 #ifndef ENGINE_COMMANDS_BENCH_H
 #define ENGINE_COMMANDS_BENCH_H
 
-#include "commands/common.h"
-#include "commands/json.h"
+#include "engine.h"
+#include "io/json.h"
+#include "options/arguments.h"
 
 /* Tokens per second of the runs. */
 struct speed {

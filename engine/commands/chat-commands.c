@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 
 #include "commands/chat.h"
-#include "commands/prompt.h"
+#include "io/messages.h"
+#include "prompts/prompt.h"
 
 /* What a command does with the words after its name, which may be empty. *preset as in chat_command. */
 typedef bool action(struct chat *chat, char *words, char **preset);
@@ -101,8 +102,8 @@ static bool set_system(struct chat *chat, char *words, char **preset)
     return true;
 }
 
-/* The file that the words name, with "~/" for the home folder, as in a shell. NULL: out of memory. The caller frees
- * it. */
+/* The file that the words name, with "~/" for the home folder, as in a shell. NULL: out of memory. The caller
+ * frees it. */
 static char *file_name(const char *words)
 {
     const char *home = getenv("HOME");

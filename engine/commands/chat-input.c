@@ -1,5 +1,5 @@
-/* chat-input.c: see chat-input.h. libedit's wide functions, because a message is UTF-8 and its cursor moves by
- * characters. */
+/* chat-input.c: see chat-input.h. libedit's wide functions, because a message is UTF-8 and its cursor moves
+ * by characters. */
 #include "commands/chat-input.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <wchar.h>
 
 #include "commands/chat-history.h"
-#include "commands/common.h"
-#include "commands/signals.h"
-#include "commands/terminal-state.h"
+#include "io/files.h"
+#include "io/messages.h"
+#include "io/signals.h"
 
 #define MAX_HISTORY  1000
 #define MOST_PATTERN 63 /* characters that Ctrl-R looks for */
@@ -91,7 +91,8 @@ static void redraw(EditLine *line)
     el_set(line, EL_REFRESH);
 }
 
-/* Reads a character. libedit's own function takes no notice of a new size, unless libedit handles all signals. */
+/* Reads a character. libedit's own function takes no notice of a new size, unless libedit handles all
+ * signals. */
 static int read_key(EditLine *line, wchar_t *c)
 {
     mbstate_t state = {0};
@@ -113,7 +114,8 @@ static int read_key(EditLine *line, wchar_t *c)
     return 1;
 }
 
-/* Has the line hold this text instead, with the cursor behind its first `cursor` characters. False: no memory. */
+/* Has the line hold this text instead, with the cursor behind its first `cursor` characters. False: no
+ * memory. */
 static bool replace_line(EditLine *line, const wchar_t *text, size_t cursor)
 {
     const LineInfoW *info = el_wline(line);
@@ -125,8 +127,8 @@ static bool replace_line(EditLine *line, const wchar_t *text, size_t cursor)
     return true;
 }
 
-/* The first message with the pattern, from number `from` on (0: the last one), and its number; NULL: none. It is the
- * history's. */
+/* The first message with the pattern, from number `from` on (0: the last one), and its number; NULL: none. It
+ * is the history's. */
 static const wchar_t *find_message(struct chat_input *input, const wchar_t *pattern, size_t from,
                                    size_t *number)
 {
@@ -137,9 +139,9 @@ static const wchar_t *find_message(struct chat_input *input, const wchar_t *patt
     return NULL;
 }
 
-/* Ctrl-R: shows the last message that has what is typed now; Ctrl-R again, an earlier one. Backspace shortens the pattern,
- * Ctrl-G goes back to what was typed before, and any other key takes the message. libedit's own search takes time by the
- * square of a message's length. */
+/* Ctrl-R: shows the last message that has what is typed now; Ctrl-R again, an earlier one. Backspace shortens
+ * the pattern, Ctrl-G goes back to what was typed before, and any other key takes the message. libedit's own
+ * search takes time by the square of a message's length. */
 static unsigned char search(EditLine *line, wint_t c)
 {
     struct chat_input *input = input_of(line);

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/chat-template.h"
-#include "commands/prompt.h"
-#include "commands/signals.h"
+#include "commands/commands.h"
+#include "io/messages.h"
+#include "io/signals.h"
+#include "prompts/prompt.h"
 
 /* Tokens that an answer should find room for; less in a small context. Before that, the oldest turns go. */
 #define ROOM 64
@@ -97,8 +98,8 @@ static int encode_turns(struct chat *chat, const struct conversation *all, size_
     return status;
 }
 
-/* Keeps as many of the last turns as leave `room` tokens of the context, at least one. Tries 1, 2, 4, … turns before it
- * halves the interval, so that a long conversation costs no more than what is kept of it. */
+/* Keeps as many of the last turns as leave `room` tokens of the context, at least one. Tries 1, 2, 4, … turns
+ * before it halves the interval, so that a long conversation costs no more than what is kept of it. */
 static int drop_turns(struct chat *chat, size_t room)
 {
     struct conversation all = {.messages = conversation_copy(&chat->conversation)};
@@ -221,8 +222,8 @@ static void take_event(void *user, const struct engine_event *event)
     if (interrupted || chat->status) engine_queue_cancel(chat->queue, event->request);
 }
 
-/* Has the queue write until the answer ends or the context is full. `n_written`: the last tokens are those of the
- * answer so far. */
+/* Has the queue write until the answer ends or the context is full. `n_written`: the last tokens are those of
+ * the answer so far. */
 static int write_some(struct chat *chat, uint32_t limit, size_t n_written)
 {
     uint32_t flags = chat->arguments.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
@@ -273,7 +274,8 @@ static int write_answer(struct chat *chat)
     return status;
 }
 
-/* What the template wrote last, not a message, decides where the answer begins: within the reasoning, or not. */
+/* What the template wrote last, not a message, decides where the answer begins: within the reasoning, or
+ * not. */
 static int open_reply(struct chat *chat)
 {
     engine_reply_destroy(chat->reply);
@@ -385,7 +387,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = refuse_encoder(chat->model);
     if (!status) status = sampling_adopt(arguments, chat->model, &chat->sampling);
     if (!status) status = vocabulary_open(chat->model, &chat->vocabulary);
-    if (!status) status = sampling_check_tokens(&chat->sampling, &chat->vocabulary);
+    if (!status) status = sampling_check_tokens(&chat->sampling, chat->vocabulary.info.n_tokens);
     if (!status) status = constraint_open(chat->model, &chat->constraint, &chat->grammar);
     if (!status) status = chat_template_open(arguments, chat->model, &chat->chat_template);
     if (!status) chat->reply_format = engine_template_reply_format(chat->chat_template, NULL);

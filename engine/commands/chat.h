@@ -3,13 +3,12 @@
 #define ENGINE_COMMANDS_CHAT_H
 
 #include "commands/chat-input.h"
-#include "commands/common.h"
-#include "commands/constraints.h"
 #include "commands/conversation.h"
-#include "commands/guesses.h"
-#include "commands/prompt.h"
-#include "commands/sampling.h"
-#include "commands/wrap.h"
+#include "io/display.h"
+#include "io/files.h"
+#include "options/open.h"
+#include "options/sampling.h"
+#include "prompts/prompt.h"
 
 struct chat {
     struct arguments arguments; /* /set changes them */
@@ -52,8 +51,8 @@ struct chat {
     int exit_status;
 };
 
-/* Asks a question and has it answered. `instead`: it takes the place of the last one; `text` NULL: the last one is
- * answered again. Without an answer the conversation is as before, and the reason has been printed. */
+/* Asks a question and has it answered. `instead`: it takes the place of the last one; `text` NULL: the last
+ * one is answered again. Without an answer the conversation is as before, and the reason has been printed. */
 void chat_ask(struct chat *chat, const char *text, size_t length, bool instead);
 
 /* The number of tokens of the conversation, with what the template adds. Returns an enum engine_status. */

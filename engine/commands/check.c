@@ -4,11 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/signals.h"
-#include "commands/table.h"
+#include "commands/commands.h"
 #include "common/printable.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/signals.h"
 
 /* An unclaimed case: those of a row come before it. */
 struct unclaimed {

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/label-scores.h"
-#include "commands/quoted.h"
+#include "commands/commands.h"
 #include "commands/ranking.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "prompts/embedding.h"
 
 /* The labels of a text, the most likely first: indices [n]. */
 static void sort(const float *scores, uint32_t n, uint32_t *order)

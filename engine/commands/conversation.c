@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json-nul.h"
-#include "commands/json.h"
-#include "commands/output.h"
+#include "io/files.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/output.h"
 
 static int no_memory(void)
 {

@@ -1,9 +1,11 @@
 /* devices.c: `engine devices`: the devices that models can run on. */
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/table.h"
+#include "commands/commands.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 static const char *kind_name(uint32_t kind)
 {

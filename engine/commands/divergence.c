@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "commands/common.h"
+#include "io/messages.h"
 
 void mean_add(struct mean *mean, double value)
 {

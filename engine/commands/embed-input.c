@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/embed-prompt.h"
-#include "commands/npy.h"
 #include "common/json-read.h"
+#include "io/files.h"
+#include "io/messages.h"
+#include "io/npy.h"
+#include "prompts/embedding.h"
 
 /* Where texts come from, and what makes tokens of them. */
 struct source {
@@ -153,7 +154,8 @@ static int read_lines(const struct source *source, struct embed_texts *texts)
     return status;
 }
 
-/* The types of a pair's tokens. An empty pair shows them: those after the first separator may have another one. */
+/* The types of a pair's tokens. An empty pair shows them: those after the first separator may have another
+ * one. */
 static int find_types(struct engine_model *model, struct embed_text *text)
 {
     struct embed_text empty = {0};

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "commands/prompt.h"
+#include "prompts/prompt.h"
 
 struct embed_text {
     json_t *id;    /* as given; NULL: none */
@@ -24,12 +24,13 @@ struct embed_texts {
     struct token_list around; /* what the tokenizer puts around a text */
 };
 
-/* Reads the texts of the command line, of -f or of --tokens-file, and finds their tokens, with the special ones that the
- * model wants around them; with --query, those of the query and the text. A mistake in a file is reported with its
- * line. */
+/* Reads the texts of the command line, of -f or of --tokens-file, and finds their tokens, with the special
+ * ones that the model wants around them; with --query, those of the query and the text. A mistake in a file
+ * is reported with its line. */
 int embed_texts_read(const struct arguments *arguments, struct engine_model *model,
                      struct embed_texts *texts);
-/* Checks that each text fits into n_context tokens; if `cuts`, cuts off the end of the text's own tokens instead. */
+/* Checks that each text fits into n_context tokens; if `cuts`, cuts off the end of the text's own tokens
+ * instead. */
 int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts);
 void embed_texts_free(struct embed_texts *texts);
 

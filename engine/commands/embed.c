@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
+#include "commands/commands.h"
 #include "commands/embed-input.h"
-#include "commands/json.h"
-#include "commands/npy.h"
-#include "commands/output.h"
 #include "commands/pooled.h"
-#include "commands/prompt.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/npy.h"
+#include "io/output.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 
 struct embedder {
     const struct arguments *arguments;

@@ -1,5 +1,5 @@
-/* explain.c: see explain.h. A step is a line: what is done, with which part of the text, and what the tokenizer
- * knows of it. */
+/* explain.c: see explain.h. A step is a line: what is done, with which part of the text, and what the
+ * tokenizer knows of it. */
 #include "commands/explain.h"
 
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/quoted.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
 
 #define TEXT_WIDTH  60 /* characters of a text or word that are shown */
 #define PART_WIDTH  20 /* of a part of a word */

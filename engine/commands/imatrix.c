@@ -1,15 +1,18 @@
-/* imatrix.c: `engine imatrix`: how much each column of a model's matrices matters on a text, as a file for `engine
- * quantize --imatrix` and llama-quantize. The text is cut into windows, which run one after another. */
+/* imatrix.c: `engine imatrix`: how much each column of a model's matrices matters on a text, as a file for
+ * `engine quantize --imatrix` and llama-quantize. The text is cut into windows, which run one after
+ * another. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/output.h"
+#include "commands/commands.h"
 #include "commands/window-text.h"
 #include "commands/windows.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/output.h"
+#include "options/open.h"
 
 struct collecting {
     const struct arguments *arguments;

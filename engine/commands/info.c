@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/quoted.h"
-#include "commands/table.h"
+#include "commands/commands.h"
 #include "common/memory-stream.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 #define JSON_ELEMENTS  100 /* of an array, unless all are requested */
 #define SHOWN_ELEMENTS 16

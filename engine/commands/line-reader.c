@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/hash.h"
 #include "commands/line-reader.h"
+#include "io/files.h"
+#include "io/messages.h"
 
 bool line_read(FILE *file, struct line *line, int *status)
 {

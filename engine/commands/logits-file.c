@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "commands/common.h"
-#include "commands/hash.h"
+#include "io/files.h"
+#include "io/messages.h"
 
 #define MAGIC       "ENGLOGIT"
 #define VERSION     1
@@ -210,7 +210,8 @@ int logits_file_open(struct logits_file *f, const char *path, int32_t **tokens)
     return status ? status : make_row(f);
 }
 
-/* Decodes the codes. Rounding and the limited range change the sum of the probabilities, so it is made 1 again. */
+/* Decodes the codes. Rounding and the limited range change the sum of the probabilities, so it is made 1
+ * again. */
 static void decode_row(const struct logits_file *f, struct logits_row *row)
 {
     float highest = get_float(f->row + 4), step = get_float(f->row + 8);

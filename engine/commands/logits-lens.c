@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/likely.h"
 #include "commands/logits.h"
-#include "commands/prompt.h"
-#include "commands/table.h"
-#include "commands/token-input.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
+#include "prompts/results.h"
 
 #define DEFAULT_TOP 3
 #define MOST_SHOWN  31 /* tokens of a layer in a table, which has 64 columns at most */

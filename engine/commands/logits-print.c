@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/likely.h"
-#include "commands/prompt.h"
-#include "commands/table.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "prompts/prompt.h"
+#include "prompts/results.h"
 
 struct printer {
     const struct arguments *arguments;

@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 
-#include "commands/arguments.h"
 #include "engine.h"
+#include "options/arguments.h"
 
-/* Runs tokens and prints the n_top highest logits after each, with --json as JSON. *done is the number of tokens before
- * the batch that runs. Returns an enum engine_status, with command_error's message. */
+/* Runs tokens and prints the n_top highest logits after each, with --json as JSON. *done is the number of
+ * tokens before the batch that runs. Returns an enum engine_status, with command_error's message. */
 int print_logits(const struct arguments *arguments, struct engine_model *model,
                  struct engine_context *context, const int32_t *tokens, size_t count, FILE *file,
                  size_t *done);

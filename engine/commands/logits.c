@@ -1,17 +1,20 @@
-/* logits.c: `engine logits`: the logits of every position of a list of tokens, and the hidden states behind them, as
- * NumPy files. */
+/* logits.c: `engine logits`: the logits of every position of a list of tokens, and the hidden states behind
+ * them, as NumPy files. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
+#include "commands/commands.h"
 #include "commands/logits-print.h"
 #include "commands/logits.h"
-#include "commands/npy.h"
-#include "commands/output.h"
-#include "commands/token-input.h"
+#include "io/files.h"
+#include "io/messages.h"
+#include "io/npy.h"
+#include "io/output.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 
 /* ---- The logits ---- */
 
@@ -44,8 +47,8 @@ static int write_rows(FILE *file, bool json, const float *logits, size_t rows, s
     return fwrite(logits, sizeof *logits * columns, rows, file) == rows ? 0 : -1;
 }
 
-/* Runs the tokens batch by batch and writes each batch's logits before the next one runs. *done is the number of tokens
- * before the batch that runs. */
+/* Runs the tokens batch by batch and writes each batch's logits before the next one runs. *done is the number
+ * of tokens before the batch that runs. */
 static int write_logits(struct engine_context *context, const int32_t *tokens, size_t count, FILE *file,
                         bool json, size_t *done)
 {

@@ -1,23 +1,25 @@
-/* perplexity.c: `engine perplexity`: how well a model predicts a text, and how far its predictions are from those of
- * another type or model. The text is cut into windows, which run one after another. */
+/* perplexity.c: `engine perplexity`: how well a model predicts a text, and how far its predictions are from
+ * those of another type or model. The text is cut into windows, which run one after another. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
+#include "commands/commands.h"
 #include "commands/divergence.h"
-#include "commands/hash.h"
-#include "commands/json.h"
-#include "commands/likely.h"
 #include "commands/logits-file.h"
-#include "commands/npy.h"
-#include "commands/output.h"
-#include "commands/prompt.h"
-#include "commands/table.h"
 #include "commands/window-text.h"
 #include "commands/windows.h"
+#include "io/display.h"
+#include "io/files.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/npy.h"
+#include "io/output.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
+#include "prompts/results.h"
 
 struct measuring {
     const struct arguments *arguments;

@@ -3,9 +3,9 @@
 
 #include <inttypes.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/table.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
 
 static struct engine_plan_share share_of(const struct engine_plan *plan, uint32_t phase, size_t device)
 {

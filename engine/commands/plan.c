@@ -3,10 +3,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
+#include "commands/commands.h"
 #include "commands/plan-predict.h"
-#include "commands/table.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 /* A tensor with a second role on the same device, where it takes no more memory, is listed once. */
 static bool is_repeated(const struct engine_plan *plan, size_t index, const struct engine_plan_tensor *tensor)

@@ -1,9 +1,11 @@
 /* plugins.c: `engine plugins`: the plugins that were found, and why any of them is not used. */
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/table.h"
+#include "commands/commands.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 static bool is_used(const struct engine *engine, size_t index, struct engine_plugin_entry_info *info)
 {

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-#include "commands/common.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 #define WAITING_EACH 8 /* requests that wait, for each of --parallel */
 

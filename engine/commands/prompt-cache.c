@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/output.h"
+#include "io/messages.h"
+#include "io/output.h"
+#include "options/open.h"
 
 int prompt_cache_check(const struct arguments *arguments, const struct engine *engine)
 {

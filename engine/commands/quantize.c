@@ -4,8 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/common.h"
-#include "commands/output.h"
+#include "commands/commands.h"
+#include "io/messages.h"
+#include "io/output.h"
+#include "options/open.h"
 
 struct destination {
     const struct arguments *arguments;

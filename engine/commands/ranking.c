@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "commands/pooled.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 /* Keeps a text's scores. */
 static int take_scores(void *user, size_t number, const float *scores, size_t n_rows, size_t n)

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/label-scores.h"
+#include "commands/commands.h"
 #include "commands/ranking.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "prompts/embedding.h"
 
 /* A line: the score, the document's number, and its text with line breaks as spaces. */
 static void print_line(const struct embed_text *document, const struct ranked *ranked)

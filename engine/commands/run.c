@@ -4,17 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/beams.h"
-#include "commands/common.h"
-#include "commands/constraints.h"
-#include "commands/guesses.h"
-#include "commands/json.h"
-#include "commands/logprobs.h"
-#include "commands/npy.h"
-#include "commands/output.h"
+#include "commands/commands.h"
 #include "commands/prompt-cache.h"
-#include "commands/prompt.h"
-#include "commands/sampling.h"
+#include "io/files.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "io/npy.h"
+#include "io/output.h"
+#include "options/open.h"
+#include "options/sampling.h"
+#include "prompts/prompt.h"
+#include "prompts/results.h"
 
 struct session {
     const struct arguments *arguments;
@@ -456,7 +456,7 @@ int command_run(const struct arguments *given)
     if (!status) status = open_model(arguments, s.engine, &s.model);
     if (!status) status = sampling_adopt(arguments, s.model, &s.sampling);
     if (!status) status = encode_prompt(&s);
-    if (!status) status = sampling_check_tokens(&s.sampling, &s.vocabulary);
+    if (!status) status = sampling_check_tokens(&s.sampling, s.vocabulary.info.n_tokens);
     if (!status) status = constraint_open(s.model, &s.constraint, &s.grammar);
     if (!status) status = open_context(&s);
     if (!status) status = spell_prompt(&s);

@@ -1,16 +1,19 @@
-/* score.c: `engine score`: how likely a model finds given answers to a prompt. Each answer is a request of the queue
- * that reads prompt and answer and scores the tokens of the answer; the queue computes once what requests share. */
+/* score.c: `engine score`: how likely a model finds given answers to a prompt. Each answer is a request of
+ * the queue that reads prompt and answer and scores the tokens of the answer; the queue computes once what
+ * requests share. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/answers.h"
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/logprobs.h"
-#include "commands/prompt.h"
-#include "commands/table.h"
+#include "commands/commands.h"
+#include "io/display.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
+#include "prompts/answers.h"
+#include "prompts/prompt.h"
+#include "prompts/results.h"
 
 #define WAITING_EACH 8            /* requests that wait, for each of --parallel */
 #define WIDEST_TEXT  ((size_t)60) /* bytes of an answer in a table */

@@ -1,16 +1,18 @@
-/* serve.c: `engine serve`: finds the program engine-serve, which is a package of its own, and becomes it. */
-#include "commands/serve.h"
-
+/* serve.c: the commands that serve others: `engine serve` finds the program engine-serve, which is a package
+ * of its own, and becomes it; `engine worker` offers this machine's devices to an engine on another one. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/common.h"
+#include "commands/commands.h"
+#include "io/messages.h"
+#include "options/open.h"
 
 #define PROGRAM "engine-serve"
 
-/* Where it may be, as seen from the folder of `engine`: there in the build tree, else where it is installed. */
+/* Where it may be, as seen from the folder of `engine`: there in the build tree, else where it is
+ * installed. */
 static const char *const places[] = {PROGRAM, ENGINE_LIBEXEC "/" PROGRAM};
 
 int command_serve(const struct arguments *arguments)
@@ -35,4 +37,31 @@ int command_serve(const struct arguments *arguments)
                   "with libmicrohttpd",
                   path);
     return command_fail();
+}
+
+static uint32_t weights_of(const struct arguments *arguments)
+{
+    if (!arguments->weights) return ENGINE_WEIGHTS_SAME;
+    return strcmp(arguments->weights, "send") == 0 ? ENGINE_WEIGHTS_SENT : ENGINE_WEIGHTS_OWN;
+}
+
+int command_worker(const struct arguments *arguments)
+{
+    struct engine *engine;
+    struct engine_model *model = NULL;
+    if (arguments->weights && !arguments->model)
+        return command_usage("--weights says when a worker's own model is used: give it one (-m)");
+    if (open_engine(arguments, &engine) != ENGINE_OK) return command_fail();
+    int status =
+        arguments->model ? open_model_file(arguments, engine, arguments->model, NULL, &model) : ENGINE_OK;
+    const struct engine_serve_options options = {.struct_size = sizeof options,
+                                                 .backends = arguments->backend,
+                                                 .n_threads = arguments->n_threads,
+                                                 .weights = weights_of(arguments),
+                                                 .model = model};
+    if (status == ENGINE_OK) status = engine_serve_devices(engine, &options);
+    int result = status == ENGINE_OK ? 0 : command_fail();
+    engine_model_close(model);
+    engine_close(engine);
+    return result;
 }

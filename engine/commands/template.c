@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/chat-template.h"
-#include "commands/common.h"
-#include "commands/json.h"
+#include "commands/commands.h"
+#include "io/files.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 
 struct input {
     char *messages, *tools, *documents, *variables;

@@ -5,12 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/common.h"
+#include "commands/commands.h"
 #include "commands/explain.h"
-#include "commands/json.h"
-#include "commands/prompt.h"
-#include "commands/quoted.h"
 #include "common/memory-stream.h"
+#include "io/display.h"
+#include "io/files.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 
 struct tokenization {
     struct engine_model *model;

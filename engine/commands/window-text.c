@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "commands/common.h"
-#include "commands/npy.h"
+#include "io/files.h"
+#include "io/messages.h"
+#include "io/npy.h"
 
 #define DEFAULT_WINDOW 512
 

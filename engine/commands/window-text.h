@@ -2,7 +2,7 @@
 #ifndef ENGINE_COMMANDS_WINDOW_TEXT_H
 #define ENGINE_COMMANDS_WINDOW_TEXT_H
 
-#include "commands/prompt.h"
+#include "prompts/prompt.h"
 
 /* Reads the ids of --tokens-file, or else the tokens of --file. The caller frees tokens->ids. */
 int window_text_read(const struct arguments *arguments, const struct vocabulary *vocabulary,

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands/hash.h"
-#include "commands/json.h"
 #include "common/memory-stream.h"
 #include "common/printable.h"
+#include "io/files.h"
+#include "io/json.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 

@@ -1,10 +1,9 @@
 /* main.c: the program engine-serve, which `engine serve` runs. */
 #include <stdio.h>
 
-#include "commands/common.h"
-#include "commands/serve.h"
-#include "commands/signals.h"
 #include "engine.h"
+#include "io/messages.h"
+#include "io/signals.h"
 #include "serve/server.h"
 
 const struct command commands[] = {SERVE_COMMAND(serve), {.name = NULL}};

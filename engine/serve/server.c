@@ -13,9 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "commands/common.h"
-#include "commands/guesses.h"
 #include "common/clock.h"
+#include "io/messages.h"
+#include "options/open.h"
 #include "serve/http/http.h"
 #include "serve/models/models.h"
 #include "serve/params/api-error.h"

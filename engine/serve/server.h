@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "commands/arguments.h"
-#include "commands/sampling.h"
 #include "engine.h"
+#include "options/arguments.h"
+#include "options/sampling.h"
 
 struct exchange;
 struct http;

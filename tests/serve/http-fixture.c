@@ -12,9 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "commands/common.h"
-#include "commands/serve.h"
 #include "common/clock.h"
+#include "io/messages.h"
 #include "serve/models/models.h"
 #include "serve/server.h"
 

@@ -2,15 +2,15 @@
  * attention`. The model's queue hands out no attention weights, so this has a context of its own while it
  * computes: the model is loaded a second time. Therefore one request at a time, and not for large models
  * (models/load.c). */
-#include "commands/attention.h"
+#include "prompts/attention.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "common/memory-stream.h"
+#include "io/messages.h"
 #include "serve/api/api.h"
 #include "serve/generate/generation.h"
 #include "serve/http/http.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/json.h"
+#include "io/json.h"
 #include "serve/api/api.h"
 #include "serve/api/internal.h"
 #include "serve/http/http.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "common/json-read.h"
+#include "io/files.h"
 #include "serve/api/api.h"
 
 static bool messages_append(json_t *messages, json_t *message, struct api_error *error)

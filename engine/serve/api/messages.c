@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/json.h"
 #include "common/json-read.h"
+#include "io/json.h"
 #include "serve/api/api.h"
 #include "serve/generate/generation.h"
 #include "serve/http/http.h"

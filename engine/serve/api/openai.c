@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands/hash.h"
-#include "commands/json.h"
 #include "common/json-read.h"
+#include "io/files.h"
+#include "io/json.h"
 #include "serve/http/http.h"
 
 void openai_fingerprint(const struct served *served, char text[24])

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
-#include "commands/json.h"
-#include "commands/label-scores.h"
+#include "io/json.h"
+#include "io/messages.h"
+#include "prompts/embedding.h"
 #include "serve/api/api.h"
 #include "serve/api/internal.h"
 

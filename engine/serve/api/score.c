@@ -2,10 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/answers.h"
-#include "commands/common.h"
-#include "commands/logprobs.h"
 #include "common/assert.h"
+#include "prompts/answers.h"
+#include "prompts/results.h"
 #include "serve/api/api.h"
 #include "serve/generate/generation.h"
 #include "serve/http/http.h"

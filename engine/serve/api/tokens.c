@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/json.h"
+#include "io/json.h"
 #include "serve/api/api.h"
 #include "serve/generate/generation.h"
 #include "serve/http/http.h"

@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/chat-template.h"
-#include "commands/common.h"
 #include "common/assert.h"
 #include "common/json-read.h"
+#include "prompts/prompt.h"
 #include "serve/server.h"
 
 /* ---- Variables ---- */

@@ -7,10 +7,10 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "commands/json.h"
-#include "commands/sampling.h"
 #include "common/assert.h"
 #include "common/lock.h"
+#include "io/json.h"
+#include "options/sampling.h"
 #include "serve/http/http.h"
 #include "serve/server.h"
 

@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "commands/common.h"
-#include "commands/prompt.h"
 #include "engine.h"
+#include "io/files.h"
+#include "prompts/prompt.h"
 #include "serve/http/http.h"
 #include "serve/models/models.h"
 #include "serve/params/params.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "common/assert.h"
 
 #define MAX_GRAMMAR (512 << 10) /* bytes */

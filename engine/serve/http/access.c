@@ -1,4 +1,6 @@
 /* access.c: who may use the server: API keys, and web pages of other sites. */
+#include "io/files.h"
+#include "io/messages.h"
 #include "serve/http/internal.h"
 
 #include <arpa/inet.h>
@@ -8,7 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "commands/common.h"
 #include "common/array.h"
 #include "common/lock.h"
 

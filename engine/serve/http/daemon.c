@@ -10,12 +10,12 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "commands/common.h"
-#include "commands/json-nul.h"
 #include "common/assert.h"
 #include "common/byte-order.h"
 #include "common/clock.h"
 #include "common/json-read.h"
+#include "io/json.h"
+#include "io/messages.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 

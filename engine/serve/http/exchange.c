@@ -2,6 +2,7 @@
  * (as the HTML standard defines them), see http.h. It is held by libmicrohttpd until its connection is done
  * with it, by the handler until it has ended it, and by requests in a queue; each holds a reference. Whoever
  * gives back the last one logs it. */
+#include "io/files.h"
 #include "serve/http/http.h"
 
 #include <stdarg.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "commands/common.h"
 #include "common/array.h"
 #include "common/assert.h"
 #include "common/clock.h"

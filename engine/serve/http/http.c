@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands/common.h"
 #include "common/assert.h"
 #include "common/clock.h"
 #include "common/lock.h"
+#include "io/messages.h"
 #include "serve/http/internal.h"
 
 /* ---- Worker threads ---- */

@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "commands/common.h"
 #include "common/array.h"
+#include "io/messages.h"
 #include "serve/http/internal.h"
 
 #define FIRST_PASSED 3 /* systemd's sockets begin at this number (sd_listen_fds(3)) */

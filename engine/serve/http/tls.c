@@ -1,5 +1,7 @@
 /* tls.c: TLS with a certificate that can be read again while the server runs. GnuTLS asks for the certificate
  * at each handshake (gnutls_certificate_retrieve_function3) and gets that of the last reading. */
+#include "io/files.h"
+#include "io/messages.h"
 #include "serve/http/internal.h"
 
 #include <gnutls/abstract.h>
@@ -8,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "common/lock.h"
 
 #define MAX_CHAIN 16

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "commands/common.h"
 #include "common/clock.h"
+#include "io/messages.h"
 #include "serve/http/internal.h"
 
 #define MIN_SPEED 4096 /* bytes per second that a body has to arrive with, besides the time for headers */

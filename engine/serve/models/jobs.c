@@ -2,12 +2,12 @@
  * context's, so jobs with different adapters take turns: as soon as one waits for another adapter, later ones
  * wait behind it, whatever theirs is; when the queue is empty, all that wait for the same adapter as the
  * first one start together. */
+#include "io/messages.h"
 #include "serve/models/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "common/assert.h"
 #include "common/clock.h"
 #include "common/lock.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/chat-template.h"
-#include "commands/common.h"
 #include "common/assert.h"
+#include "io/messages.h"
+#include "prompts/prompt.h"
 #include "serve/models/internal.h"
 #include "serve/server.h"
 
@@ -83,7 +83,7 @@ int served_open(struct served *served, uint64_t *memory)
     ENGINE_ASSERT(!served->model); /* served_unload has been called */
     int status = open_model_to_run(server->arguments, server->engine, served->path, &served->model);
     if (!status) status = vocabulary_open(served->model, &served->vocabulary);
-    if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
+    if (!status) status = sampling_check_tokens(&server->sampling, served->vocabulary.info.n_tokens);
     if (!status) status = adopt_sampling(served);
     if (!status) status = open_template(served);
     for (size_t i = 0; i < served->slot->n_adapters && !status; i++) {

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "commands/common.h"
 #include "common/array.h"
 #include "common/assert.h"
 #include "common/clock.h"
 #include "common/lock.h"
+#include "io/messages.h"
 #include "serve/models/internal.h"
 #include "serve/params/api-error.h"
 #include "serve/server.h"

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "commands/guesses.h"
-#include "commands/prompt.h"
 #include "engine.h"
+#include "options/open.h"
+#include "prompts/prompt.h"
 #include "serve/server.h"
 
 struct exchange;

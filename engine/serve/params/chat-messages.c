@@ -1,11 +1,11 @@
 /* chat-messages.c: OpenAI's messages as templates expect them. See params.h. */
+#include "io/files.h"
 #include "serve/params/params.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/common.h"
 #include "common/json-read.h"
 
 /* ---- Contents ---- */
