@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "commands/chat-history.h"
+#include "commands/chat.h"
 #include "files.h"
 
 static char *folder, *path;

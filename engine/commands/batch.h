@@ -1,21 +1,63 @@
-/* batch.h: what the parts of `engine batch` share: the batch, and a job for each line of the input whose
- * result has not been written. batch.c reads and runs, batch-result.c makes and writes results,
+/* batch.h: what the parts of `engine batch` share: the lines of its input, the batch, and a job for each line
+ * whose result has not been written. batch-input.c reads lines, batch.c runs them and writes results,
  * batch-resume.c goes on after an earlier run. */
 #ifndef ENGINE_COMMANDS_BATCH_H
 #define ENGINE_COMMANDS_BATCH_H
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "commands/line-reader.h"
 #include "engine.h"
 #include "io/files.h"
 #include "options/arguments.h"
 #include "options/open.h"
 #include "options/sampling.h"
+#include "options/text-options.h"
 #include "prompts/prompt.h"
+
+/* ---- batch-input.c: lines of a file, whatever they contain ---- */
+
+#define LINE_MOST ((size_t)64 << 20) /* bytes of a line */
+
+/* A line, at most LINE_MOST bytes of it. Zeroed before the first one; the caller frees the text. */
+struct line {
+    char *text; /* [length], and a NUL; NULL: nothing has been read yet */
+    size_t length, capacity;
+    bool whole;    /* ends with a newline */
+    bool too_long; /* text is only its beginning */
+    uint64_t hash; /* of the whole line, without the newline (io/files.h) */
+};
+
+/* Reads the next line. False at the end of the file, or after a failure, which *status then says. */
+bool line_read(FILE *file, struct line *line, int *status);
+
+/* Whether a line has nothing but spaces. */
+bool line_is_blank(const struct line *line);
+
+/* ---- batch-input.c: what a line asks for: JSON, checked ---- */
+
+struct batch_line {
+    json_t *id; /* as given, or NULL */
+    /* One of the two: */
+    char *prompt; /* [prompt_size] */
+    size_t prompt_size;
+    int32_t *tokens; /* [n_tokens] */
+    size_t n_tokens;
+    struct text_options options;
+    struct beam_options beams;
+    const char *of_beams; /* a key of the line that needs beams; NULL: there is none */
+    json_t *root;         /* what the texts above lie in; NULL: there are none */
+};
+
+/* Reads a line over the defaults that *line holds. False: *error says why, in one line; the id is there even
+ * so if it could be read. batch_line_free in either case. */
+bool batch_line_read(const char *text, size_t length, struct batch_line *line, char error[256]);
+void batch_line_free(struct batch_line *line);
+
+/* ---- The batch ---- */
 
 struct batch;
 
@@ -71,7 +113,7 @@ bool batch_next_line(struct batch *b);
 /* What the context is to be like. */
 void batch_context_options(const struct batch *b, struct engine_context_options *wish, int32_t *offload);
 
-/* ---- batch-result.c ---- */
+/* ---- batch.c: results ---- */
 
 /* The `event` of a job's request. A line's own failure is its result; a failure of the machine ends the
  * batch, which can be resumed later. */

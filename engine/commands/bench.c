@@ -1,6 +1,6 @@
 /* bench.c: `engine bench`: how fast a model runs here: prefill (many tokens at once) and decode (one by one),
  * and the memory bandwidth that decoding reaches. Uses random tokens, because their values don't affect the
- * time. Several sequences are in bench-sequences.c, guesses in bench-guesses.c. */
+ * time. Several sequences and guesses are in bench-queue.c. */
 #include "commands/bench.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* chat-history.c: see chat-history.h. A message is a line, with "\n" for a line end in it and "\\" for a backslash. Lines are
- * added under a lock on the file. Whoever shortens it puts another one in its place, so a lock counts only if the file is
- * still there afterwards. */
-#include "commands/chat-history.h"
+/* chat-history.c: see chat.h. A message is a line, with "\n" for a line end in it and "\\" for a backslash.
+ * Lines are added under a lock on the file. Whoever shortens it puts another one in its place, so a lock
+ * counts only if the file is still there afterwards. */
+#include "commands/chat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,8 @@ static int open_file(const char *path, int flags, struct stat *info)
     return -1;
 }
 
-/* The last bytes of the file, from the beginning of a line on; NUL-terminated. NULL: no memory, or it can't be read. */
+/* The last bytes of the file, from the beginning of a line on; NUL-terminated. NULL: no memory, or it can't
+ * be read. */
 static char *read_end(int file, off_t size, off_t most, size_t *length)
 {
     off_t from = size > most ? size - most : 0, room = size - from;

@@ -1,6 +1,6 @@
-/* chat-input.c: see chat-input.h. libedit's wide functions, because a message is UTF-8 and its cursor moves
+/* chat-input.c: see chat.h. libedit's wide functions, because a message is UTF-8 and its cursor moves
  * by characters. */
-#include "commands/chat-input.h"
+#include "commands/chat.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -15,7 +15,6 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "commands/chat-history.h"
 #include "io/files.h"
 #include "io/messages.h"
 #include "io/signals.h"

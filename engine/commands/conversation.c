@@ -1,5 +1,5 @@
-/* conversation.c: see conversation.h. */
-#include "commands/conversation.h"
+/* conversation.c: see chat.h. */
+#include "commands/chat.h"
 
 #include <stdlib.h>
 #include <string.h>

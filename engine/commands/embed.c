@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "commands/commands.h"
-#include "commands/embed-input.h"
 #include "commands/pooled.h"
 #include "io/json.h"
 #include "io/messages.h"

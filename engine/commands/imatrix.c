@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "commands/commands.h"
-#include "commands/window-text.h"
 #include "commands/windows.h"
 #include "io/json.h"
 #include "io/messages.h"

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "commands/commands.h"
-#include "commands/divergence.h"
 #include "commands/logits-file.h"
-#include "commands/window-text.h"
 #include "commands/windows.h"
 #include "io/display.h"
 #include "io/files.h"
@@ -20,6 +18,97 @@
 #include "options/open.h"
 #include "prompts/prompt.h"
 #include "prompts/results.h"
+
+/* ---- How far predictions are from those of a reference, over many positions ---------------------------- */
+
+/* A mean over positions, and its standard error. */
+struct mean {
+    double sum, squares;
+    uint64_t count;
+};
+
+struct divergence {
+    double *kl; /* [n], room for [capacity]: Kullback-Leibler divergence at each position, in nats */
+    uint64_t n, capacity;
+    struct mean kl_mean;
+    struct mean same_top; /* 1 where both find the same token most likely, else 0 */
+    struct mean
+        difference; /* of the negative log-probability of the actual token: the model's minus the reference's */
+    struct mean reference; /* the reference's own */
+};
+
+static void mean_add(struct mean *mean, double value)
+{
+    mean->sum += value;
+    mean->squares += value * value;
+    mean->count++;
+}
+
+static double mean_value(const struct mean *mean)
+{
+    return mean->count > 0 ? mean->sum / (double)mean->count : NAN;
+}
+
+/* The sample's standard deviation divided by the root of the count; 0 for fewer than two values. */
+static double mean_error(const struct mean *mean)
+{
+    if (mean->count < 2) return 0;
+    double value = mean_value(mean), variance = mean->squares / (double)mean->count - value * value;
+    return variance > 0 ? sqrt(variance / (double)(mean->count - 1)) : 0;
+}
+
+/* Room for n positions. Returns an enum engine_status, with command_error's message. */
+static int divergence_create(struct divergence *d, uint64_t n)
+{
+    *d = (struct divergence){.capacity = n};
+    d->kl = calloc(n > 0 ? n : 1, sizeof *d->kl);
+    return d->kl ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (divergences)");
+}
+
+static void divergence_destroy(struct divergence *d)
+{
+    free(d->kl);
+    *d = (struct divergence){0};
+}
+
+/* Adds a position: the sum over all tokens of p (log p - log q), p the reference's probabilities and q the
+ * model's. Log-probabilities [n_vocab]; the actual token's; the most likely tokens. */
+static void divergence_add(struct divergence *d, const float *reference, const float *model, uint32_t n_vocab,
+                           double reference_actual, double model_actual, int same_top)
+{
+    double kl = 0;
+    for (uint32_t i = 0; i < n_vocab; i++)
+        kl += exp((double)reference[i]) * ((double)reference[i] - (double)model[i]);
+    if (d->n < d->capacity) d->kl[d->n++] = kl;
+    mean_add(&d->kl_mean, kl);
+    mean_add(&d->same_top, same_top ? 1 : 0);
+    mean_add(&d->difference, reference_actual - model_actual);
+    mean_add(&d->reference, -reference_actual);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts, then: the value that this share of the positions does not exceed, interpolated linearly. */
+static void divergence_sort(struct divergence *d)
+{
+    if (d->n > 0) qsort(d->kl, d->n, sizeof *d->kl, compare_values);
+}
+
+static double divergence_percentile(const struct divergence *d, double share)
+{
+    if (d->n == 0) return NAN;
+    double at = share * (double)(d->n - 1);
+    uint64_t below = (uint64_t)at;
+    if (below + 1 >= d->n) return d->kl[d->n - 1];
+    double rest = at - (double)below;
+    return (1 - rest) * d->kl[below] + rest * d->kl[below + 1];
+}
+
+/* ---- Measuring ----------------------------------------------------------------------------------------- */
 
 struct measuring {
     const struct arguments *arguments;

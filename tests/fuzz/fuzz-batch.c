@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/batch-line.h"
+#include "commands/batch.h"
 #include "queue/queue.h"
 #include "sample/sampler.h"
 #include "tokenizers.h"
