@@ -1,15 +1,21 @@
-/* engine.c: opening the engine; its settings and plugins. The first functions of engine.h. */
+/* engine.c: opening the engine and models; the settings and plugins. The first functions of engine.h. */
 #include "engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
 #include "base/sized.h"
 #include "common/lock.h"
+#include "grammar/grammar.h"
 #include "internal.h"
+#include "model/model.h"
 #include "plugins/host.h"
+#include "plugins/plugins.h"
+#include "vocabulary/token-texts.h"
 
 const char *engine_version(void)
 {
@@ -105,4 +111,72 @@ void engine_plugin_at(const struct engine *engine, size_t index, struct engine_p
     info->version = plugin->info->version;
     info->license = plugin->info->license;
     info->description = plugin->info->description;
+}
+
+/* ---- Models -------------------------------------------------------------------------------------------- */
+
+/* The text of a key, ended by NUL, with U+FFFD for the NULs in it; "" if there is none. The caller frees it;
+ * NULL: no memory. */
+static char *copy_text(const struct metadata *metadata, const char *key)
+{
+    struct engine_string text = {"", 0};
+    metadata_string(metadata, key, &text);
+    char *copy = malloc(3 * text.length + 1), *end = copy;
+    if (!copy) return NULL;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.data[i])
+            *end++ = text.data[i];
+        else
+            end = stpcpy(end, "\xEF\xBF\xBD");
+    }
+    *end = 0;
+    return copy;
+}
+
+int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,
+                      struct engine_model **out)
+{
+    struct engine_model *model = calloc(1, sizeof *model);
+    if (!model) return error_memory("model");
+    if (pthread_mutex_init(&model->token_texts_lock, NULL) != 0) {
+        free(model);
+        return error_memory("model");
+    }
+    if (lock_init(&model->grammar_lock) != 0) {
+        pthread_mutex_destroy(&model->token_texts_lock);
+        free(model);
+        return error_memory("model");
+    }
+    int status = model_open(path, tokenizer_path, &model->model);
+    if (status != ENGINE_OK) goto error;
+    model->engine = engine;
+    const struct metadata *metadata = model_metadata(model->model);
+    metadata_getters(metadata, &model->getters);
+    model->architecture = copy_text(metadata, "general.architecture");
+    model->name = copy_text(metadata, "general.name");
+    if (!model->architecture || !model->name) {
+        status = error_memory("model");
+        goto error;
+    }
+    *out = model;
+    return ENGINE_OK;
+
+error:
+    engine_model_close(model);
+    return status;
+}
+
+void engine_model_close(struct engine_model *model)
+{
+    if (!model) return;
+    while (model->adapters) engine_adapter_close(model->adapters);
+    grammar_vocab_destroy(model->grammar_vocab);
+    pthread_mutex_destroy(&model->grammar_lock);
+    token_texts_destroy(model->token_texts);
+    pthread_mutex_destroy(&model->token_texts_lock);
+    if (model->tokenizer) model->tokenizer_api->destroy(model->tokenizer);
+    if (model->model) model_close(model->model);
+    free(model->architecture);
+    free(model->name);
+    free(model);
 }

@@ -5,12 +5,16 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "adapter/adapter.h"
-#include "base/config.h"
 #include "engine.h"
-#include "model/model.h"
-#include "plugins/plugins.h"
-#include "vocabulary/token-texts.h"
+
+struct adapter;
+struct config;
+struct device;
+struct grammar_vocab;
+struct model;
+struct plugin;
+struct plugins;
+struct token_texts;
 
 struct engine {
     struct config *config;
@@ -45,15 +49,6 @@ struct engine_adapter {
     struct adapter *adapter;
     struct engine_adapter *next; /* of the model's list */
 };
-
-/* The tokens of a text whose bytes are marked: special tokens are recognised only among bytes of mark 0. In
- * template-tokens.c. */
-int template_tokens(const struct engine_tokenizer_api *api, const struct engine_tokenizer *tokenizer,
-                    struct engine_string text, const unsigned char *marks, engine_token_sink sink,
-                    void *user);
-
-/* The texts of the model's tokens. Any thread, once the tokenizer has been opened. */
-int model_token_texts(struct engine_model *model, const struct token_texts **texts);
 
 /* Whether a grammar was made for a model. */
 bool grammar_is_for(const struct engine_grammar *grammar, const struct engine_model *model);

@@ -1,6 +1,6 @@
 /* gemma-embedding.c: EmbeddingGemma: Gemma 3 whose attention sees the whole text, in five of six layers
  * half of attention.sliding_window to either side. The matrices dense_2 and dense_3 follow the pooling
- * (engine/embedding/dense.h). arXiv 2509.20354. */
+ * (engine/embedding/embedding.h). arXiv 2509.20354. */
 #include <math.h>
 
 #include "arch/encoder.h"

@@ -79,7 +79,7 @@ static bool is_interrupted(void *user)
     return interrupted;
 }
 
-static int run(const struct arguments *arguments, struct attention_map *map)
+static int run_attention(const struct arguments *arguments, struct attention_map *map)
 {
     struct engine_context_options options;
     struct engine_context *context = NULL;
@@ -212,7 +212,7 @@ static const uint8_t *font_glyph(unsigned char character)
  * column for each that is looked at. Darker is more. ---- */
 
 enum {
-    MOST_CELL = 28,      /* dots of a weight's side at most */
+    MAX_CELL = 28,       /* dots of a weight's side at most */
     MAP_SIDE = 1200,     /* dots of a map's side at most, unless a weight gets a single dot */
     LARGEST_SIDE = 2400, /* beyond that, a dot is the largest of several weights */
     LARGE_CELL = 18,     /* letters are twice as large in maps of such cells */
@@ -220,7 +220,7 @@ enum {
     SCALE = 100, /* colours in the title */
     LABEL = 14   /* characters of a token's text at most */
 };
-#define MOST_DOTS ((double)(1 << 26))
+#define MAX_DOTS ((double)(1 << 26))
 
 struct rgb {
     uint8_t r, g, b;
@@ -248,7 +248,8 @@ static void put_dot(struct picture *picture, size_t x, size_t y, struct rgb colo
     if (x < picture->width && y < picture->height) picture->dots[y * picture->width + x] = colour;
 }
 
-static void fill(struct picture *picture, size_t x, size_t y, size_t width, size_t height, struct rgb colour)
+static void fill_dots(struct picture *picture, size_t x, size_t y, size_t width, size_t height,
+                      struct rgb colour)
 {
     for (size_t j = 0; j < height; j++)
         for (size_t i = 0; i < width; i++) put_dot(picture, x + i, y + j, colour);
@@ -283,9 +284,9 @@ static void write_text(struct picture *picture, size_t x, size_t y, size_t scale
                 if (!(glyph[row] >> (FONT_WIDTH - 1 - column) & 1)) continue;
                 size_t along = (c * FONT_ADVANCE + column) * scale, across = row * scale;
                 if (up)
-                    fill(picture, x + across, y - along - scale, scale, scale, ink);
+                    fill_dots(picture, x + across, y - along - scale, scale, scale, ink);
                 else
-                    fill(picture, x + along, y + across, scale, scale, ink);
+                    fill_dots(picture, x + along, y + across, scale, scale, ink);
             }
     }
 }
@@ -304,7 +305,7 @@ static struct layout lay_out(const struct attention_map *map)
     layout.per_dot = (layout.n + LARGEST_SIDE - 1) / LARGEST_SIDE;
     layout.cell = MAP_SIDE / layout.n;
     if (layout.cell < 1) layout.cell = 1;
-    if (layout.cell > MOST_CELL) layout.cell = MOST_CELL;
+    if (layout.cell > MAX_CELL) layout.cell = MAX_CELL;
     layout.side = (layout.n + layout.per_dot - 1) / layout.per_dot * layout.cell;
     if (layout.cell >= LARGE_CELL) layout.letter = 2;
     for (size_t i = 0; i < layout.n; i++) {
@@ -379,8 +380,8 @@ static void draw_map(struct picture *picture, const struct attention_map *map, c
     write_line(picture, at, top + MARGIN + line, layout->letter, "0");
     at += layout->letter * 2 * FONT_ADVANCE;
     for (size_t i = 0; i < SCALE; i++)
-        fill(picture, at + i * layout->letter, top + MARGIN + line, layout->letter,
-             FONT_HEIGHT * layout->letter, colour_of((float)i / (SCALE - 1)));
+        fill_dots(picture, at + i * layout->letter, top + MARGIN + line, layout->letter,
+                  FONT_HEIGHT * layout->letter, colour_of((float)i / (SCALE - 1)));
     at += (SCALE + FONT_ADVANCE) * layout->letter;
     snprintf(title, sizeof title, "%.3f; rows look at columns", (double)most);
     write_line(picture, at, top + MARGIN + line, layout->letter, title);
@@ -388,8 +389,8 @@ static void draw_map(struct picture *picture, const struct attention_map *map, c
         for (size_t column = 0; column < cells; column++) {
             float weight = weight_at(map, layout, layer, head, row, column);
             struct rgb colour = weight < 0 ? pale : colour_of(most > 0 ? weight / most : 0);
-            fill(picture, x + column * layout->cell, y + row * layout->cell, layout->cell, layout->cell,
-                 colour);
+            fill_dots(picture, x + column * layout->cell, y + row * layout->cell, layout->cell, layout->cell,
+                      colour);
         }
     draw_labels(picture, map, layout, x, y);
 }
@@ -398,7 +399,7 @@ static int write_png(const struct attention_map *map, FILE *file)
 {
     const struct layout layout = lay_out(map);
     struct picture picture = {layout.width * map->n_heads, layout.height * map->n_layers, NULL};
-    if ((double)picture.width * (double)picture.height > MOST_DOTS)
+    if ((double)picture.width * (double)picture.height > MAX_DOTS)
         return command_error(
             ENGINE_ERROR_ARGUMENT,
             "the picture would have %zu x %zu dots; choose one with --layer and --head, or a shorter text",
@@ -468,7 +469,7 @@ int command_attention(const struct arguments *arguments)
         map.shows_ids = !vocabulary.api;
     }
     if (!status) status = choose_queries(arguments, form, &map);
-    if (!status) status = run(arguments, &map);
+    if (!status) status = run_attention(arguments, &map);
     if (!status && form != FORM_TABLE) status = write_file(arguments, &map, form);
     if (!status && form == FORM_TABLE)
         exit_status = arguments->json ? json_print(attention_json(&map)) : attention_print_table(&map);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/json-read.h"
 #include "io/files.h"
 #include "io/json.h"
@@ -24,17 +25,11 @@ bool line_read(FILE *file, struct line *line, int *status)
         unsigned char byte = (unsigned char)c;
         if ((line->whole = c == '\n')) break;
         line->hash = hash_bytes(line->hash, &byte, 1);
-        if (line->length == LINE_MOST) line->too_long = true;
+        if (line->length == MAX_LINE) line->too_long = true;
         if (line->too_long) continue;
-        if (line->capacity - line->length < 2) {
-            size_t capacity = line->capacity * 2 + 4096;
-            char *grown = realloc(line->text, capacity);
-            if (!grown) {
-                *status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a line of the input)");
-                return false;
-            }
-            line->text = grown;
-            line->capacity = capacity;
+        if (!ARRAY_RESERVE(line->text, line->capacity, line->length + 2)) {
+            *status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a line of the input)");
+            return false;
         }
         line->text[line->length++] = (char)c;
     }
@@ -78,7 +73,7 @@ static bool read_tokens(const json_t *value, struct batch_line *line, char error
 static bool read_beams(const char *name, const json_t *value, struct batch_line *line, char error[256])
 {
     json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 1 || number > BEAMS_MOST)
+    if (!json_is_integer(value) || number < 1 || number > MAX_BEAMS)
         return wrong(error, name, "a whole number from 1 to 1024");
     line->beams.n_beams = (uint32_t)number;
     return true;
@@ -88,7 +83,7 @@ static bool read_penalty(const char *name, const json_t *value, struct batch_lin
 {
     double number = json_number_value(value);
     line->of_beams = name;
-    if (!json_is_number(value) || fabs(number) > BEAMS_MOST_PENALTY)
+    if (!json_is_number(value) || fabs(number) > MAX_BEAMS_PENALTY)
         return wrong(error, name, "a number from -32 to 32");
     line->beams.length_penalty = (float)number;
     return true;

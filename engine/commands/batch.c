@@ -20,7 +20,7 @@
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-static void set(json_t *object, const char *name, json_t *value)
+static void set_field(json_t *object, const char *name, json_t *value)
 {
     /* out of memory: noticed when it is written */
     if (object && json_object_set_new(object, name, value) != 0) json_object_clear(object);
@@ -29,7 +29,7 @@ static void set(json_t *object, const char *name, json_t *value)
 static json_t *begin_result(const struct job *job)
 {
     json_t *result = json_object();
-    set(result, "index", json_count(job->index));
+    set_field(result, "index", json_count(job->index));
     if (job->id) json_object_set(result, "id", job->id);
     return result;
 }
@@ -38,7 +38,7 @@ static void end_result(struct job *job, json_t *result)
 {
     char key[17];
     snprintf(key, sizeof key, "%016" PRIx64, job->key);
-    set(result, "key", json_string(key));
+    set_field(result, "key", json_string(key));
     job->result = result;
     if (!result) job->batch->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
 }
@@ -46,7 +46,7 @@ static void end_result(struct job *job, json_t *result)
 void job_finish_with_error(struct job *job, const char *message)
 {
     json_t *result = begin_result(job);
-    set(result, "error", json_line(message));
+    set_field(result, "error", json_line(message));
     end_result(job, result);
 }
 
@@ -63,22 +63,22 @@ static const char *reason_name(uint32_t reason)
 static void finish(struct job *job, const struct engine_event *event)
 {
     json_t *result = begin_result(job);
-    if (job->batch->vocabulary.api) set(result, "text", json_buffer(&job->text));
+    if (job->batch->vocabulary.api) set_field(result, "text", json_buffer(&job->text));
     if (job->batch->arguments->ids && !job->searches) {
         json_t *ids = json_array();
         for (size_t i = 0; i < job->tokens.count; i++)
             json_array_append_new(ids, json_integer(job->tokens.ids[i]));
-        set(result, "tokens", ids);
+        set_field(result, "tokens", ids);
     }
-    if (job->logprobs) set(result, "logprobs", json_incref(job->logprobs));
+    if (job->logprobs) set_field(result, "logprobs", json_incref(job->logprobs));
     if (job->searches)
-        set(result, "beams",
-            beam_results_json(event, job->batch->arguments->ids, "finish_reason", reason_name));
-    set(result, "finish_reason", json_string(reason_name(event->reason)));
-    if (event->incomplete) set(result, "incomplete", json_true());
-    set(result, "prompt_tokens", json_count(event->n_prompt));
-    set(result, "text_tokens", json_count(event->n_generated));
-    if (job->sampler.temperature > 0) set(result, "seed", json_seed(job->sampler.seed));
+        set_field(result, "beams",
+                  beam_results_json(event, job->batch->arguments->ids, "finish_reason", reason_name));
+    set_field(result, "finish_reason", json_string(reason_name(event->reason)));
+    if (event->incomplete) set_field(result, "incomplete", json_true());
+    set_field(result, "prompt_tokens", json_count(event->n_prompt));
+    set_field(result, "text_tokens", json_count(event->n_generated));
+    if (job->sampler.temperature > 0) set_field(result, "seed", json_seed(job->sampler.seed));
     end_result(job, result);
     job->batch->n_tokens += event->n_generated;
 }
@@ -137,7 +137,7 @@ void batch_write_results(struct batch *b)
 }
 
 #define DEFAULT_POSITIONS 2048 /* of the cache, for each of --parallel */
-#define LEAST_POSITIONS   4096
+#define MIN_POSITIONS     4096
 
 /* ---- Opening ---- */
 
@@ -171,7 +171,7 @@ void batch_context_options(const struct batch *b, struct engine_context_options 
     wish->n_sequences = a->n_beams > a->n_parallel ? a->n_beams : a->n_parallel;
     if (wish->n_cache > 0) return;
     uint64_t positions = (uint64_t)wish->n_sequences * DEFAULT_POSITIONS;
-    if (positions < LEAST_POSITIONS) positions = LEAST_POSITIONS;
+    if (positions < MIN_POSITIONS) positions = MIN_POSITIONS;
     if (positions < wish->n_context) positions = wish->n_context;
     wish->n_cache = (uint32_t)positions;
 }

@@ -20,9 +20,9 @@
 
 /* ---- batch-input.c: lines of a file, whatever they contain ---- */
 
-#define LINE_MOST ((size_t)64 << 20) /* bytes of a line */
+#define MAX_LINE ((size_t)64 << 20) /* bytes of a line */
 
-/* A line, at most LINE_MOST bytes of it. Zeroed before the first one; the caller frees the text. */
+/* A line, at most MAX_LINE bytes of it. Zeroed before the first one; the caller frees the text. */
 struct line {
     char *text; /* [length], and a NUL; NULL: nothing has been read yet */
     size_t length, capacity;

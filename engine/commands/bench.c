@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "commands/commands.h"
+#include "common/assert.h"
 #include "common/clock.h"
 #include "io/messages.h"
 #include "options/open.h"
@@ -19,7 +20,7 @@ struct single {
     struct speed prefill, decode;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_speeds(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -27,7 +28,8 @@ static int compare(const void *a, const void *b)
 
 struct speed bench_summary(double *speeds, uint32_t count)
 {
-    qsort(speeds, count, sizeof *speeds, compare);
+    ENGINE_ASSERT(count > 0);
+    qsort(speeds, count, sizeof *speeds, compare_speeds);
     double median = (speeds[(count - 1) / 2] + speeds[count / 2]) / 2;
     return (struct speed){median, speeds[0], speeds[count - 1]};
 }
@@ -213,7 +215,7 @@ json_t *bench_json(const struct bench *b)
                      "depth", (int)a->depth, "repetitions", (int)a->repetitions);
 }
 
-static int check(const struct arguments *arguments)
+static int check_lengths(const struct arguments *arguments)
 {
     int status = bench_check_guesses(arguments);
     if (!status) status = bench_check_sequences(arguments);
@@ -226,7 +228,7 @@ int command_bench(const struct arguments *arguments)
 {
     struct bench b = {.arguments = arguments, .random = 1};
     int exit_status = 0;
-    int status = check(arguments);
+    int status = check_lengths(arguments);
     if (!status) status = open_engine(arguments, &b.engine);
     if (!status) status = open_model(arguments, b.engine, &b.model);
     if (!status) status = refuse_source(b.model, "bench");

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "commands/chat.h"
+#include "common/array.h"
 #include "io/messages.h"
 #include "prompts/prompt.h"
 
@@ -203,9 +204,8 @@ static bool set(struct chat *chat, char *words, char **preset)
     if (name == 0 || !value[0])
         return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT,
                                           "/set needs an option of engine chat and a value: /set temp 0.7"));
-    char *copy = strdup(value), **grown = realloc(chat->values, (chat->n_values + 1) * sizeof *grown);
-    if (grown) chat->values = grown;
-    if (!copy || !grown) {
+    char *copy = strdup(value);
+    if (!copy || !ARRAY_GROW(chat->values, chat->n_values)) {
         free(copy);
         return refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (option)"));
     }

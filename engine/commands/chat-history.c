@@ -15,8 +15,8 @@
 
 #include "common/own-folder.h"
 
-#define LARGEST_FILE    ((off_t)1 << 20) /* bytes */
-#define LARGEST_MESSAGE ((size_t)1 << 16)
+#define MAX_FILE    ((off_t)1 << 20) /* bytes */
+#define MAX_MESSAGE ((size_t)1 << 16)
 
 /* ---- Where it is --------------------------------------------------------------------------------------- */
 
@@ -93,7 +93,7 @@ void chat_history_read(const char *path, void (*take)(void *user, const char *te
     struct stat info;
     size_t length;
     int file = open_file(path, O_RDONLY, &info);
-    char *text = file < 0 ? NULL : read_end(file, info.st_size, LARGEST_FILE, &length);
+    char *text = file < 0 ? NULL : read_end(file, info.st_size, MAX_FILE, &length);
     if (file >= 0) close(file);
     if (!text) return;
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
@@ -144,7 +144,7 @@ static void shorten(const char *path, int file, off_t size)
 {
     char *name = NULL;
     size_t length;
-    char *text = read_end(file, size, LARGEST_FILE / 2, &length);
+    char *text = read_end(file, size, MAX_FILE / 2, &length);
     int shorter = text && asprintf(&name, "%s.XXXXXX", path) >= 0 ? mkostemp(name, O_CLOEXEC) : -1;
     if (shorter >= 0) {
         bool good = write_all(shorter, text, length);
@@ -159,7 +159,7 @@ bool chat_history_add(const char *path, const char *text)
 {
     struct stat info;
     size_t length = strlen(text), used = 0;
-    if (length > LARGEST_MESSAGE) return true;
+    if (length > MAX_MESSAGE) return true;
     char *line = malloc(2 * length + 1);
     int file = line ? open_locked(path, &info) : -1;
     for (const char *c = text; file >= 0 && *c; c++) {
@@ -170,7 +170,7 @@ bool chat_history_add(const char *path, const char *text)
     if (good) {
         line[used++] = '\n';
         good = write_all(file, line, used);
-        if (info.st_size + (off_t)used > LARGEST_FILE) shorten(path, file, info.st_size + (off_t)used);
+        if (info.st_size + (off_t)used > MAX_FILE) shorten(path, file, info.st_size + (off_t)used);
     }
     int reason = errno;
     if (file >= 0) close(file);

@@ -19,8 +19,8 @@
 #include "io/messages.h"
 #include "io/signals.h"
 
-#define MAX_HISTORY  1000
-#define MOST_PATTERN 63 /* characters that Ctrl-R looks for */
+#define MAX_HISTORY 1000
+#define MAX_PATTERN 63 /* characters that Ctrl-R looks for */
 
 static volatile sig_atomic_t resized; /* the terminal has another size */
 
@@ -53,7 +53,7 @@ static struct chat_input *input_of(EditLine *line)
 
 static wchar_t *show_prompt(EditLine *line)
 {
-    static wchar_t shown[MOST_PATTERN + 32];
+    static wchar_t shown[MAX_PATTERN + 32];
     swprintf(shown, sizeof shown / sizeof *shown, L"%s", input_of(line)->prompt);
     return shown;
 }
@@ -141,15 +141,15 @@ static const wchar_t *find_message(struct chat_input *input, const wchar_t *patt
 /* Ctrl-R: shows the last message that has what is typed now; Ctrl-R again, an earlier one. Backspace shortens
  * the pattern, Ctrl-G goes back to what was typed before, and any other key takes the message. libedit's own
  * search takes time by the square of a message's length. */
-static unsigned char search(EditLine *line, wint_t c)
+static unsigned char search_history(EditLine *line, wint_t c)
 {
     struct chat_input *input = input_of(line);
     const LineInfoW *info = el_wline(line);
     const char *prompt = input->prompt;
-    char shown[4 * MOST_PATTERN + 32];
-    wchar_t pattern[MOST_PATTERN + 1] = L"", key = 0,
-                                   *before =
-                                       calloc((size_t)(info->lastchar - info->buffer) + 1, sizeof *before);
+    char shown[4 * MAX_PATTERN + 32];
+    wchar_t pattern[MAX_PATTERN + 1] = L"", key = 0,
+                                  *before =
+                                      calloc((size_t)(info->lastchar - info->buffer) + 1, sizeof *before);
     size_t length = 0, number = 0, tried = 0, cursor = (size_t)(info->cursor - info->buffer);
     (void)c;
     if (!before) return CC_ERROR;
@@ -165,7 +165,7 @@ static unsigned char search(EditLine *line, wint_t c)
             tried = number + (length > 0 && found);
         else if ((key == L'\177' || key == L'\b') && length > 0)
             pattern[--length] = 0, tried = 0;
-        else if (key >= 0x20 && key != 0x7f && length < MOST_PATTERN)
+        else if (key >= 0x20 && key != 0x7f && length < MAX_PATTERN)
             pattern[length++] = key, pattern[length] = 0;
         else
             ended = true;
@@ -302,7 +302,7 @@ static bool open_terminal(struct chat_input *input)
     el_wset(input->line, EL_ADDFN, L"chat-interrupt", L"Discards the line", interrupt);
     el_wset(input->line, EL_ADDFN, L"chat-paste", L"Inserts what is pasted", paste);
     el_wset(input->line, EL_ADDFN, L"chat-complete", L"Completes a command", complete);
-    el_wset(input->line, EL_ADDFN, L"chat-search", L"Searches what was typed before", search);
+    el_wset(input->line, EL_ADDFN, L"chat-search", L"Searches what was typed before", search_history);
     el_wset(input->line, EL_SETTY, L"-d", L"intr=", NULL);
     el_wset(input->line, EL_BIND, L"^C", L"chat-interrupt", NULL);
     el_wset(input->line, EL_BIND, L"\033\r", L"chat-begin-line", NULL);

@@ -33,7 +33,7 @@ void chat_fail(struct chat *chat)
 /* ---- The prompt ---------------------------------------------------------------------------------------- */
 
 /* `prompting`: with what begins the answer. */
-static int render(const struct chat *chat, bool prompting, struct engine_rendered **rendered)
+static int render_conversation(const struct chat *chat, bool prompting, struct engine_rendered **rendered)
 {
     char *messages = json_dumps(chat->conversation.messages, JSON_COMPACT);
     if (!messages) return command_error(ENGINE_ERROR_MEMORY, "out of memory (conversation)");
@@ -60,11 +60,11 @@ static int encode_from(struct chat *chat, const struct engine_rendered *rendered
 
 /* Renders the conversation and brings `tokens` and `seen` up to date. If the text goes on from what the model
  * has seen, so do the tokens: an answer cut into other tokens would have to be computed again. */
-static int encode(struct chat *chat)
+static int encode_conversation(struct chat *chat)
 {
     struct engine_rendered *rendered = NULL;
     bool good = false;
-    int status = render(chat, true, &rendered);
+    int status = render_conversation(chat, true, &rendered);
     if (status) return status;
     struct engine_string text = engine_rendered_text(rendered);
     size_t from = chat->seen.size;
@@ -93,7 +93,7 @@ static int encode_turns(struct chat *chat, const struct conversation *all, size_
     if (!copy) return command_error(ENGINE_ERROR_MEMORY, "out of memory (conversation)");
     conversation_restore(&chat->conversation, copy);
     int status = conversation_keep(&chat->conversation, n_turns);
-    if (!status) status = encode(chat);
+    if (!status) status = encode_conversation(chat);
     *fits = !status && chat->tokens.count + room <= chat->info.n_context;
     return status;
 }
@@ -134,7 +134,7 @@ static int encode_what_fits(struct chat *chat, size_t n_written)
 {
     size_t n_context = chat->info.n_context, room = n_context / 8 < ROOM ? n_context / 8 : ROOM;
     size_t n_turns = conversation_turns(&chat->conversation), n_dropped = 0;
-    int status = encode(chat);
+    int status = encode_conversation(chat);
     if (!status && chat->tokens.count + n_written + room > n_context && n_turns > 1) {
         status = drop_turns(chat, n_written + n_context / 4);
         n_dropped = n_turns - conversation_turns(&chat->conversation);
@@ -168,7 +168,7 @@ int chat_count_tokens(struct chat *chat, size_t *count)
     struct engine_rendered *rendered = NULL;
     *count = chat->tokens.count;
     if (*count > 0 || json_array_size(chat->conversation.messages) == 0) return ENGINE_OK;
-    int status = render(chat, false, &rendered);
+    int status = render_conversation(chat, false, &rendered);
     if (!status) status = engine_rendered_encode(rendered, 0, count_tokens, count);
     engine_rendered_free(rendered);
     return status;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "commands/commands.h"
+#include "common/array.h"
 #include "common/printable.h"
 #include "io/display.h"
 #include "io/json.h"
@@ -36,13 +37,11 @@ static void show_progress(const struct results *results, const struct engine_che
 static void keep_case(void *user, const struct engine_check_row *row)
 {
     struct results *results = user;
-    struct unclaimed *cases = realloc(results->cases, (results->n_cases + 1) * sizeof *cases);
-    if (!cases) {
+    if (!ARRAY_GROW(results->cases, results->n_cases)) {
         results->out_of_memory = true;
         return;
     }
-    results->cases = cases;
-    struct unclaimed *new = &cases[results->n_cases++];
+    struct unclaimed *new = &results->cases[results->n_cases++];
     new->row = results->count;
     snprintf(new->text, sizeof new->text, "#%u%s%.140s", row->number, row->tried[0] ? ": " : "", row->tried);
 }
@@ -54,13 +53,11 @@ static void keep_row(void *user, const struct engine_check_row *row)
     while (row->result == ENGINE_CHECK_UNCLAIMED && results->n_cases > 0 &&
            results->cases[results->n_cases - 1].row == results->count)
         results->n_cases--;
-    struct engine_check_row *rows = realloc(results->rows, (results->count + 1) * sizeof *rows);
-    if (!rows) {
+    if (!ARRAY_GROW(results->rows, results->count)) {
         results->out_of_memory = true;
         return;
     }
-    results->rows = rows;
-    rows[results->count++] = *row;
+    results->rows[results->count++] = *row;
     if (row->result == ENGINE_CHECK_PASSED) results->passed++;
     if (row->result == ENGINE_CHECK_FAILED) results->failed++;
     if (row->result == ENGINE_CHECK_UNCLAIMED) results->unclaimed++;

@@ -46,7 +46,7 @@ static const char *link_text(const struct engine_device_info *info, char text[64
     return text;
 }
 
-static json_t *describe(const struct engine *engine, const struct engine_device_entry *device)
+static json_t *device_json(const struct engine *engine, const struct engine_device_entry *device)
 {
     const struct engine_device_info *info = &device->info;
     return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name",
@@ -67,7 +67,7 @@ static int print_json(struct engine *engine, size_t count)
     json_t *devices = json_array();
     for (size_t i = 0; i < count; i++) {
         if (!ask(engine, i, &device)) continue;
-        if (json_array_append_new(devices, describe(engine, &device)) != 0) {
+        if (json_array_append_new(devices, device_json(engine, &device)) != 0) {
             json_decref(devices);
             return json_print(NULL);
         }

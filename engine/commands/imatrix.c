@@ -36,7 +36,7 @@ static bool counts(const struct collecting *c, const char *weight)
 }
 
 /* A context's `watched`. */
-static int collect(void *user, const struct engine_watched *value)
+static int collect_inputs(void *user, const struct engine_watched *value)
 {
     struct collecting *c = user;
     if (interrupted) return 1;
@@ -84,7 +84,7 @@ static int open_collecting_context(struct collecting *c)
     context_options(c->arguments, &options, &offload);
     options.n_context = options.n_needed = (uint32_t)c->n_window;
     options.watch = ENGINE_WATCH_INPUTS;
-    options.watched = collect;
+    options.watched = collect_inputs;
     options.watch_user = c;
     int status = create_context(c->arguments, c->model, &options, &c->context);
     if (status) return status;
@@ -119,7 +119,7 @@ static int write_bytes(void *user, const void *data, size_t size)
 }
 
 /* Writes what there is after so many windows. */
-static int save(const struct collecting *c, size_t n_done)
+static int save_matrix(const struct collecting *c, size_t n_done)
 {
     const struct arguments *a = c->arguments;
     const struct engine_importance_text text = {.struct_size = sizeof text,
@@ -157,10 +157,10 @@ static int run_windows(struct collecting *c)
         count_progress("importance matrix", i, c->n_windows, "windows");
         status = run_window(c, i);
         if (!status && !interrupted && every > 0 && (i + 1) % every == 0 && i + 1 < c->n_windows)
-            status = save(c, i + 1);
+            status = save_matrix(c, i + 1);
     }
     count_progress("importance matrix", c->n_windows, c->n_windows, "windows");
-    return status || interrupted ? status : save(c, c->n_windows);
+    return status || interrupted ? status : save_matrix(c, c->n_windows);
 }
 
 /* ---- The command ---- */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/assert.h"
 #include "io/files.h"
 #include "io/messages.h"
 
@@ -20,7 +21,7 @@
 
 /* ---- Numbers ---- */
 
-static void put(unsigned char *at, uint64_t value, int size)
+static void put_number(unsigned char *at, uint64_t value, int size)
 {
     for (int i = 0; i < size; i++) at[i] = (unsigned char)(value >> (8 * i));
 }
@@ -36,7 +37,7 @@ static void put_float(unsigned char *at, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    put(at, bits, 4);
+    put_number(at, bits, 4);
 }
 
 static float get_float(const unsigned char *at)
@@ -62,16 +63,16 @@ static int make_row(struct logits_file *f)
 static void encode_header(const struct logits_header *h, const unsigned char *tokens, unsigned char *bytes)
 {
     memcpy(bytes, MAGIC, 8);
-    put(bytes + 8, VERSION, 4);
-    put(bytes + 12, h->n_vocab, 4);
-    put(bytes + 16, h->n_window, 4);
-    put(bytes + 20, h->stride, 4);
-    put(bytes + 24, (uint32_t)h->bos, 4);
-    put(bytes + 28, 0, 4);
-    put(bytes + 32, h->n_tokens, 8);
-    put(bytes + 40, h->n_rows, 8);
-    put(bytes + 48, h->vocabulary, 8);
-    put(bytes + 56, hash_bytes(hash_bytes(HASH_BASIS, bytes, 56), tokens, 4 * (size_t)h->n_tokens), 8);
+    put_number(bytes + 8, VERSION, 4);
+    put_number(bytes + 12, h->n_vocab, 4);
+    put_number(bytes + 16, h->n_window, 4);
+    put_number(bytes + 20, h->stride, 4);
+    put_number(bytes + 24, (uint32_t)h->bos, 4);
+    put_number(bytes + 28, 0, 4);
+    put_number(bytes + 32, h->n_tokens, 8);
+    put_number(bytes + 40, h->n_rows, 8);
+    put_number(bytes + 48, h->vocabulary, 8);
+    put_number(bytes + 56, hash_bytes(hash_bytes(HASH_BASIS, bytes, 56), tokens, 4 * (size_t)h->n_tokens), 8);
 }
 
 /* ---- Writing ---- */
@@ -89,7 +90,7 @@ int logits_file_begin(struct logits_file *f, FILE *file, const char *path, const
     *f = (struct logits_file){.file = file, .path = path, .header = *header};
     unsigned char *encoded = malloc(4 * (size_t)header->n_tokens + 1);
     if (!encoded) return command_error(ENGINE_ERROR_MEMORY, "out of memory (%s)", path);
-    for (size_t i = 0; i < header->n_tokens; i++) put(encoded + 4 * i, (uint32_t)tokens[i], 4);
+    for (size_t i = 0; i < header->n_tokens; i++) put_number(encoded + 4 * i, (uint32_t)tokens[i], 4);
     encode_header(header, encoded, bytes);
     int status = make_row(f);
     if (!status) status = write_all(f, bytes, sizeof bytes);
@@ -101,6 +102,7 @@ int logits_file_begin(struct logits_file *f, FILE *file, const char *path, const
 int logits_file_write(struct logits_file *f, const float *logprobs, float actual)
 {
     float highest = -INFINITY, lowest = INFINITY;
+    ENGINE_ASSERT(f->n_done < f->header.n_rows);
     for (uint32_t i = 0; i < f->header.n_vocab; i++) {
         if (logprobs[i] > highest) highest = logprobs[i];
         if (logprobs[i] < lowest) lowest = logprobs[i];
@@ -111,10 +113,10 @@ int logits_file_write(struct logits_file *f, const float *logprobs, float actual
     put_float(f->row + 8, step);
     for (uint32_t i = 0; i < f->header.n_vocab; i++) {
         float code = step > 0 ? (highest - logprobs[i]) / step : 0;
-        put(f->row + ROW_BEGIN + 2 * (size_t)i, code < CODES ? (uint64_t)lrintf(code) : CODES, 2);
+        put_number(f->row + ROW_BEGIN + 2 * (size_t)i, code < CODES ? (uint64_t)lrintf(code) : CODES, 2);
     }
     size_t size = row_size(f) - 8;
-    put(f->row + size, hash_bytes(HASH_BASIS, f->row, size), 8);
+    put_number(f->row + size, hash_bytes(HASH_BASIS, f->row, size), 8);
     f->n_done++;
     return write_all(f, f->row, size + 8);
 }

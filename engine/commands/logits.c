@@ -142,7 +142,7 @@ static int print_logits(const struct arguments *arguments, struct engine_model *
 /* ---- --lens: the likeliest next tokens after each layer ------------------------------------------------ */
 
 #define DEFAULT_TOP 3
-#define MOST_SHOWN  31 /* tokens of a layer in a table, which has 64 columns at most */
+#define MAX_SHOWN   31 /* tokens of a layer in a table, which has 64 columns at most */
 
 struct lens {
     size_t n_top, n_vocab, n_layers;
@@ -159,7 +159,7 @@ static int keep_top(struct lens *lens, size_t layer, const float *logits)
 }
 
 /* A context's `watched`. */
-static int collect(void *user, const struct engine_watched *value)
+static int collect_lens(void *user, const struct engine_watched *value)
 {
     struct lens *lens = user;
     lens->status = keep_top(lens, value->layer, value->data);
@@ -198,7 +198,7 @@ static int print_json(const struct lens *lens, struct engine_model *model, size_
 /* A row for each layer: the tokens in quotes, which JSON's escapes keep on one line, or as ids. */
 static int print_table(const struct lens *lens, struct engine_model *model)
 {
-    char alignment[2 * MOST_SHOWN + 2] = "r";
+    char alignment[2 * MAX_SHOWN + 2] = "r";
     size_t n_shown = lens->n_top;
     for (size_t i = 0; i < n_shown; i++) memcpy(alignment + 1 + 2 * i, "lr", 3);
     struct table table = {.n_columns = 1 + 2 * n_shown, .alignment = alignment};
@@ -237,8 +237,8 @@ static int make_room(struct lens *lens, size_t n_top, size_t n_vocab, size_t n_l
 }
 
 /* Runs the tokens up to the chosen one. */
-static int run(struct engine_context *context, const struct token_list *tokens, size_t chosen,
-               struct lens *lens)
+static int run_logits(struct engine_context *context, const struct token_list *tokens, size_t chosen,
+                      struct lens *lens)
 {
     float *logits = malloc(lens->n_vocab * sizeof *logits);
     const struct engine_batch batch = {
@@ -262,16 +262,16 @@ static int logits_lens(const struct arguments *arguments, struct engine_model *m
     struct engine_plan_totals totals = {0};
     struct engine_context_info info = {.struct_size = sizeof info};
     size_t chosen;
-    if (arguments->n_top > MOST_SHOWN && !arguments->json)
+    if (arguments->n_top > MAX_SHOWN && !arguments->json)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--lens --top %u: a table has room for %d tokens of a layer; --json takes more",
-                             arguments->n_top, MOST_SHOWN);
+                             arguments->n_top, MAX_SHOWN);
     int status = vocabulary_open_for_ids(model, &vocabulary);
     if (status) return status;
     lens.shows_ids = !vocabulary.api;
     status = token_input_choose(arguments, model, tokens, &chosen);
     own.watch = ENGINE_WATCH_LENS;
-    own.watched = collect;
+    own.watched = collect_lens;
     own.watch_user = &lens;
     if (!status) status = create_context(arguments, model, &own, &context);
     if (!status) status = check_tokens(arguments, context, tokens->ids, tokens->count);
@@ -281,7 +281,7 @@ static int logits_lens(const struct arguments *arguments, struct engine_model *m
         status = make_room(&lens, arguments->n_top > 0 ? arguments->n_top : DEFAULT_TOP, info.n_vocab,
                            totals.n_layers);
     }
-    if (!status) status = run(context, tokens, chosen, &lens);
+    if (!status) status = run_logits(context, tokens, chosen, &lens);
     if (!status && !interrupted)
         status = (arguments->json ? print_json(&lens, model, chosen) : print_table(&lens, model))
                      ? ENGINE_ERROR
@@ -452,8 +452,8 @@ static int read_decoder_tokens(const struct arguments *arguments, struct token_l
 }
 
 /* Lets the encoder read the source text. */
-static int encode(const struct arguments *arguments, struct engine_context *context,
-                  const struct token_list *source)
+static int encode_texts(const struct arguments *arguments, struct engine_context *context,
+                        const struct token_list *source)
 {
     const struct engine_batch batch = {
         .struct_size = sizeof batch, .n_tokens = source->count, .tokens = source->ids};
@@ -484,7 +484,7 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     engine_context_get_info(context, &info);
     status = check_decoder_tokens(arguments, &info);
     if (!status) status = check_tokens(arguments, context, tokens->ids, tokens->count);
-    if (!status && source) status = encode(arguments, context, source);
+    if (!status && source) status = encode_texts(arguments, context, source);
     engine_plan_get_totals(engine_context_plan(context), &totals);
     hidden.n_layers = totals.n_layers;
     if (!status) status = run_to_output(arguments, model, context, tokens, &hidden.done);

@@ -129,7 +129,7 @@ static json_t *real_or_null(double value, bool is_known)
     return is_known ? json_real(value) : json_null();
 }
 
-static json_t *describe(const struct engine_plan_share *share, bool with_time)
+static json_t *share_json(const struct engine_plan_share *share, bool with_time)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "messages", json_count(share->n_messages), "message_bytes",
@@ -143,11 +143,11 @@ static json_t *describe_phase(const struct engine_plan *plan, uint32_t phase, bo
 {
     const struct engine_plan_phase known = phase_of(plan, phase);
     const struct engine_plan_share sum = sum_of(plan, phase);
-    json_t *devices = json_array(), *json = describe(&sum, with_time);
+    json_t *devices = json_array(), *json = share_json(&sum, with_time);
     for (size_t i = 0; i < engine_plan_device_count(plan); i++) {
         struct engine_plan_device device;
         const struct engine_plan_share share = share_of(plan, phase, i);
-        json_t *described = describe(&share, with_time);
+        json_t *described = share_json(&share, with_time);
         engine_plan_device_at(plan, i, &device);
         json_object_set_new(described, "name", json_string(device.name));
         json_array_append_new(devices, described);

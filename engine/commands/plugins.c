@@ -37,7 +37,7 @@ void print_refused_plugins(const struct engine *engine)
     }
 }
 
-static json_t *describe(const struct engine_plugin_entry_info *info)
+static json_t *plugin_json(const struct engine_plugin_entry_info *info)
 {
     return json_pack(
         "{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "name", json_line(info->name), "kind", info->kind, "version",
@@ -51,7 +51,7 @@ static int print_json(const struct engine *engine)
     json_t *used = json_array();
     for (size_t i = 0; i < engine_plugin_count(engine); i++) {
         if (!is_used(engine, i, &info)) continue;
-        if (json_array_append_new(used, describe(&info)) != 0) {
+        if (json_array_append_new(used, plugin_json(&info)) != 0) {
             json_decref(used);
             return json_print(NULL);
         }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/json-read.h"
 #include "io/files.h"
 #include "io/messages.h"
@@ -26,15 +27,9 @@ struct source {
 /* The next text, empty; NULL: out of memory. */
 static struct embed_text *add_text(struct embed_texts *texts, uint64_t line)
 {
-    if (texts->count == texts->capacity) {
-        size_t capacity = texts->capacity * 2 + 16;
-        struct embed_text *grown = realloc(texts->items, capacity * sizeof *grown);
-        if (!grown) {
-            command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
-            return NULL;
-        }
-        texts->items = grown;
-        texts->capacity = capacity;
+    if (!ARRAY_RESERVE(texts->items, texts->capacity, texts->count + 1)) {
+        command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+        return NULL;
     }
     struct embed_text *text = &texts->items[texts->count++];
     *text = (struct embed_text){.line = line};
@@ -64,7 +59,7 @@ static int encode_pair(const struct source *source, const char *text, size_t siz
                                            to->text, source->n_most, collect_pair, to);
 }
 
-static int encode(const struct source *source, const char *text, size_t size, struct embed_text *to)
+static int encode_text(const struct source *source, const char *text, size_t size, struct embed_text *to)
 {
     const struct vocabulary *vocabulary = &source->vocabulary;
     const struct arguments *a = source->arguments;
@@ -103,7 +98,7 @@ static int read_words(const struct source *source, struct embed_texts *texts)
     for (size_t i = 0; i < a->words.count && !status; i++) {
         const char *word = a->words.items[i];
         struct embed_text *text = add_text(texts, 0);
-        status = text ? encode(source, word, strlen(word), text) : ENGINE_ERROR_MEMORY;
+        status = text ? encode_text(source, word, strlen(word), text) : ENGINE_ERROR_MEMORY;
     }
     return status;
 }
@@ -122,7 +117,7 @@ static int read_json(const struct source *source, const char *line, size_t size,
         status = command_error(ENGINE_ERROR_DATA, "%s: line %" PRIu64 ": not an object with a `text`", path,
                                text->line);
     else
-        status = encode(source, json_string_value(given), json_string_length(given), text);
+        status = encode_text(source, json_string_value(given), json_string_length(given), text);
     text->id = json_incref(json_object_get(json, "id"));
     json_decref(json);
     return status;
@@ -149,7 +144,7 @@ static int read_lines(const struct source *source, struct embed_texts *texts)
                 status = ENGINE_ERROR_MEMORY;
             else
                 status = is_json ? read_json(source, data + at, length, text)
-                                 : encode(source, data + at, length, text);
+                                 : encode_text(source, data + at, length, text);
         }
         at = next;
     }

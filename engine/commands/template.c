@@ -51,7 +51,7 @@ static int print(const struct engine_rendered *rendered, bool ids)
     return status;
 }
 
-static int render(const struct arguments *arguments, struct engine_model *model, struct input *files)
+static int render_template(const struct arguments *arguments, struct engine_model *model, struct input *files)
 {
     struct engine_template *template = NULL;
     struct engine_rendered *rendered = NULL;
@@ -98,7 +98,7 @@ int command_template(const struct arguments *arguments)
     if (!status) status = chat_template_variables(arguments, &files.variables);
     if (!status) status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);
-    if (!status) status = render(arguments, model, &files);
+    if (!status) status = render_template(arguments, model, &files);
     int exit_status = status && !interrupted ? command_fail() : 0;
     free(files.messages);
     free(files.tools);

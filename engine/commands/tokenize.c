@@ -326,7 +326,7 @@ static void print_id(struct tokenization *work, int32_t id)
 }
 
 /* The sink of encode. */
-static int collect(void *user, const int32_t *ids, size_t count)
+static int collect_ids(void *user, const int32_t *ids, size_t count)
 {
     return interrupted ? 1 : token_list_add(user, ids, count);
 }
@@ -363,7 +363,7 @@ static int encode_text(struct tokenization *work, const char *text, size_t lengt
     struct engine_tokenizer_info info = {.struct_size = sizeof info};
     work->first = true;
     int status = work->api->info(work->tokenizer, &info);
-    if (!status) status = work->api->encode(work->tokenizer, text, length, work->flags, collect, &tokens);
+    if (!status) status = work->api->encode(work->tokenizer, text, length, work->flags, collect_ids, &tokens);
     if (!status && (work->flags & ENGINE_ENCODE_BOS_EOS)) token_list_drop_bos(&info, &tokens, 0);
     work->had_bos |= tokens.had_bos;
     if (!status) print_tokens(work, &tokens);

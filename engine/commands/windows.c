@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "io/files.h"
 #include "io/messages.h"
 #include "io/npy.h"
@@ -19,6 +20,7 @@ size_t windows_count(size_t n_tokens, size_t n_window, size_t stride)
 
 struct window windows_at(size_t n_tokens, size_t n_window, size_t stride, size_t number)
 {
+    ENGINE_ASSERT(number < windows_count(n_tokens, n_window, stride));
     if (stride == 0) return (struct window){number * n_window, n_window, n_window / 2 + 1};
     size_t first = number * stride, end = first + n_window < n_tokens ? first + n_window : n_tokens;
     /* Where the window before it ended. Nothing predicts the first token of a window. */

@@ -16,6 +16,7 @@
 #include "common/printable.h"
 #include "devices/measure.h"
 #include "model/model.h"
+#include "plugins/plugins.h"
 
 struct hardware hardware_of(const struct engine_device_info *info)
 {

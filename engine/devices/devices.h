@@ -3,6 +3,7 @@
 #define ENGINE_DEVICES_DEVICES_H
 
 #include "internal.h"
+#include "plugins/plugins.h"
 
 /* What tells which devices are the same piece of hardware, see struct engine_device_info. */
 struct hardware {

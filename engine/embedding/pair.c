@@ -1,29 +1,25 @@
-/* pair.c: the tokens of two texts that a model reads together: [CLS] a [SEP] b [SEP], or what its tokenizer or its
- * template makes of them. */
+/* pair.c: the tokens of two texts that a model reads together: [CLS] a [SEP] b [SEP], or what its tokenizer
+ * or its template makes of them. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "common/array.h"
 #include "internal.h"
+#include "model/model.h"
 
 /* What a pair becomes. */
 struct pair {
     int32_t *ids;
-    size_t count, room;
+    size_t count, capacity;
 };
 
-static int collect(void *user, const int32_t *ids, size_t count)
+static int collect_tokens(void *user, const int32_t *ids, size_t count)
 {
     struct pair *pair = user;
-    if (count > pair->room - pair->count) {
-        size_t room = pair->room * 2 + count + 16;
-        int32_t *grown = realloc(pair->ids, room * sizeof *grown);
-        if (!grown) return error_memory("pair of texts");
-        pair->ids = grown;
-        pair->room = room;
-    }
+    if (!ARRAY_RESERVE(pair->ids, pair->capacity, pair->count + count)) return error_memory("pair of texts");
     memcpy(pair->ids + pair->count, ids, count * sizeof *ids);
     pair->count += count;
     return ENGINE_OK;
@@ -79,7 +75,7 @@ static int by_template(struct engine_model *model, struct engine_string source, 
             .struct_size = sizeof input, .messages = {"[]", 2}, .variables = {variables, strlen(variables)}};
         status = engine_template_render(template, &input, &rendered);
     }
-    if (!status) status = engine_rendered_encode(rendered, 0, collect, pair);
+    if (!status) status = engine_rendered_encode(rendered, 0, collect_tokens, pair);
     engine_rendered_free(rendered);
     engine_template_destroy(template);
     free(variables);
@@ -143,7 +139,8 @@ static bool uses_wordpiece(const struct engine_model *model)
            kind.length == 4 && memcmp(kind.data, "bert", 4) == 0;
 }
 
-/* The type of the second text's tokens: 1 where the model tells two texts apart and its tokenizer says which is which. */
+/* The type of the second text's tokens: 1 where the model tells two texts apart and its tokenizer says which
+ * is which. */
 static int32_t second_type(const struct engine_model *model, bool two_between)
 {
     const struct model_tensor *types = model_tensor_find(model->model, "token_types.weight");
@@ -178,10 +175,11 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
     int status = engine_model_tokenizer(model, &api, &tokenizer);
     if (status) return status;
     *two_between = has_two_between(model, uses_wordpiece(model));
-    status = api->encode(tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS, collect, &around);
-    if (!status) status = api->encode(tokenizer, first.data, first.length, 0, collect, &plain);
+    status = api->encode(tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS, collect_tokens, &around);
+    if (!status) status = api->encode(tokenizer, first.data, first.length, 0, collect_tokens, &plain);
     if (!status)
-        status = api->encode(tokenizer, first.data, first.length, ENGINE_ENCODE_BOS_EOS, collect, pair);
+        status =
+            api->encode(tokenizer, first.data, first.length, ENGINE_ENCODE_BOS_EOS, collect_tokens, pair);
     /* What the tokenizer adds behind a text: all that is not the text's and not in front of it. */
     size_t n_added = pair->count - plain.count, n_before = 0;
     if (!status && pair->count >= plain.count)
@@ -196,7 +194,7 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
     if (!status && plain.count == 0 && around.count > 1) n_before = 1;
     size_t n_behind = n_added - n_before;
     const int32_t *behind = around.ids + n_before;
-    if (!status) status = api->encode(tokenizer, second.data, second.length, 0, collect, &other);
+    if (!status) status = api->encode(tokenizer, second.data, second.length, 0, collect_tokens, &other);
     size_t n_special = n_added + (*two_between ? n_behind : 0) + n_behind, n_kept = plain.count;
     if (!status && n_most > 0 && n_special > n_most) status = refuse_limit(n_most);
     if (!status && n_most > 0) {
@@ -206,10 +204,10 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
             memmove(pair->ids + n_before + n_kept, pair->ids + end, n_behind * sizeof *pair->ids);
         pair->count -= plain.count - n_kept;
     }
-    if (!status && *two_between && n_behind > 0) status = collect(pair, behind, n_behind);
+    if (!status && *two_between && n_behind > 0) status = collect_tokens(pair, behind, n_behind);
     *n_first = pair->count;
-    if (!status && other.count > 0) status = collect(pair, other.ids, other.count);
-    if (!status && n_behind > 0) status = collect(pair, behind, n_behind);
+    if (!status && other.count > 0) status = collect_tokens(pair, other.ids, other.count);
+    if (!status && n_behind > 0) status = collect_tokens(pair, behind, n_behind);
     free(other.ids);
     free(around.ids);
     free(plain.ids);

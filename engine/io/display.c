@@ -9,6 +9,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "common/array.h"
+#include "common/assert.h"
 #include "common/printable.h"
 #include "io/messages.h"
 
@@ -16,6 +18,7 @@
 
 size_t utf8_next(const char *text, size_t left, bool *whole)
 {
+    ENGINE_ASSERT(left > 0);
     const unsigned char *bytes = (const unsigned char *)text;
     unsigned char lead = bytes[0], low = 0x80, high = 0xbf; /* of the second byte: Unicode, table 3-7 */
     size_t length = lead < 0x80   ? 1
@@ -101,14 +104,12 @@ void table_add(struct table *table, const char *format, ...)
     int length = vasprintf(&cell, format, args);
     va_end(args);
     if (length < 0) cell = NULL;
-    char **cells = cell ? realloc(table->cells, (table->count + 1) * sizeof *cells) : NULL;
-    if (!cells) {
+    if (!cell || !ARRAY_GROW(table->cells, table->count)) {
         free(cell);
         table->is_lost = true;
         return;
     }
     printable_make(cell);
-    table->cells = cells;
     table->cells[table->count++] = cell;
 }
 

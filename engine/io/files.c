@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/byte-order.h"
 #include "io/messages.h"
 #include "io/signals.h"
@@ -17,22 +18,16 @@
 
 int text_add(struct text_buffer *text, const struct engine_string *added)
 {
-    if (added->length > text->capacity - text->size) {
-        size_t capacity = text->capacity * 2 + added->length;
-        char *grown = realloc(text->data, capacity);
-        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
-        text->data = grown;
-        text->capacity = capacity;
-    }
-    if (added->length > 0) memcpy(text->data + text->size, added->data, added->length);
-    text->size += added->length;
-    return ENGINE_OK;
+    return text_buffer_add(text, added->data, added->length)
+               ? ENGINE_OK
+               : command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
 }
 
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
 /* Devices may have no end. */
-#define LARGEST_FILE ((size_t)1 << 30)
+#define MAX_FILE     ((size_t)1 << 30)
+#define FIRST_BUFFER 65536
 
 int read_file(const char *path, char **data, size_t *size)
 {
@@ -45,21 +40,16 @@ int read_file(const char *path, char **data, size_t *size)
     if (!file) return command_error(ENGINE_ERROR_DATA, "%s: %s", name, strerror(errno));
 
     do {
-        if (capacity - used < 2) { /* one byte and the NUL */
-            size_t larger = capacity ? capacity * 2 : 65536;
-            char *moved = realloc(bytes, larger);
-            if (!moved) {
-                status = command_error(ENGINE_ERROR_MEMORY, "%s: out of memory", name);
-                goto cleanup;
-            }
-            bytes = moved;
-            capacity = larger;
+        size_t needed = capacity ? used + 2 : FIRST_BUFFER; /* a byte and the NUL */
+        if (!ARRAY_RESERVE(bytes, capacity, needed)) {
+            status = command_error(ENGINE_ERROR_MEMORY, "%s: out of memory", name);
+            goto cleanup;
         }
         signals_wait(true);
         got = fread(bytes + used, 1, capacity - used - 1, file);
         signals_wait(false);
         used += got;
-        if (used > LARGEST_FILE) {
+        if (used > MAX_FILE) {
             status =
                 command_error(ENGINE_ERROR_DATA, "%s: more than 1 GiB, which no text or message has", name);
             goto cleanup;

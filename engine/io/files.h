@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "engine.h"
 
 /* Whether a path ends in ".npy" or the like, after a name. */
@@ -26,11 +27,7 @@ int read_text_file(const char *path, char **data, size_t *size);
  * error. */
 int text_mark(const char *name, const char *text, size_t size, size_t *skipped);
 
-/* A text that grows; zeroed at first. The caller frees `data`. */
-struct text_buffer {
-    char *data; /* [size]; NULL: nothing yet */
-    size_t size, capacity;
-};
+/* text_buffer_add, with command_error's message. Returns an enum engine_status. */
 int text_add(struct text_buffer *text, const struct engine_string *added);
 
 /* FNV-1a over 64 bits, for lines and files that commands recognise again. */

@@ -144,7 +144,7 @@ static bool is_among(const char *name, const char *const *names)
 }
 
 /* `name`: of the field that the value is in. `used`: bytes of `where` before it. */
-static bool search(const json_t *json, const char *name, char where[JSON_NUL_WHERE], size_t used)
+static bool find_nul(const json_t *json, const char *name, char where[JSON_NUL_WHERE], size_t used)
 {
     const char *key;
     json_t *value;
@@ -155,14 +155,14 @@ static bool search(const json_t *json, const char *name, char where[JSON_NUL_WHE
     json_array_foreach(json, i, value)
     {
         int n = snprintf(where + used, JSON_NUL_WHERE - used, "[%zu]", i);
-        if (search(value, name, where, used + (size_t)n)) return true;
+        if (find_nul(value, name, where, used + (size_t)n)) return true;
     }
     json_object_foreach((json_t *)(size_t)json, key, value)
     {
         if (used == 0 && is_among(key, given_back)) continue;
         if (is_among(key, data) || (json_is_object(value) && is_among(key, data_objects))) continue;
         int n = snprintf(where + used, JSON_NUL_WHERE - used, "%s%s", used > 0 ? "." : "", key);
-        if (search(value, key, where, used + (size_t)n)) return true;
+        if (find_nul(value, key, where, used + (size_t)n)) return true;
     }
     return false;
 }
@@ -170,5 +170,5 @@ static bool search(const json_t *json, const char *name, char where[JSON_NUL_WHE
 bool json_has_nul(const json_t *json, char where[JSON_NUL_WHERE])
 {
     where[0] = '\0';
-    return search(json, "", where, 0);
+    return find_nul(json, "", where, 0);
 }

@@ -16,7 +16,7 @@ void json_end_without_memory(void);
  * json_null. */
 json_t *json_text(const char *text, size_t length);
 json_t *json_line(const char *text); /* the same, NUL-terminated */
-/* The same of a text that has grown in a buffer (files.h), "" if nothing has come yet. */
+/* The same of a text that has grown in a buffer (common/text.h), "" if nothing has come yet. */
 struct text_buffer;
 json_t *json_buffer(const struct text_buffer *text);
 

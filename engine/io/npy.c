@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "io/files.h"
 #include "io/messages.h"
 
@@ -20,7 +21,8 @@ int npy_write_header(FILE *file, size_t rows, size_t columns)
 
 int npy_write_header_of(FILE *file, const size_t *shape, size_t n)
 {
-    char header[256];
+    char header[256]; /* room for 8 dimensions */
+    ENGINE_ASSERT(n >= 1 && n <= 8);
     int length = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (");
     for (size_t i = 0; i < n; i++)
         length += snprintf(header + length, sizeof header - (size_t)length, "%zu,%s", shape[i],

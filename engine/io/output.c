@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/assert.h"
 #include "io/messages.h"
 
 /* A terminal or pipe may be both input and output. `name`: the input's, for the message. */
@@ -278,6 +279,7 @@ int output_close(struct output *output, bool whole)
     if (fclose(output->file) != 0 && whole)
         status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
     if (!output->part) return status;
+    ENGINE_ASSERT(output->lock >= 0);
     if (whole && !status && rename(output->part, output->path) != 0)
         status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
     drop_part(output, !whole || status);

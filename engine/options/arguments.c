@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "engine.h"
 #include "options/options.h"
 
@@ -32,13 +33,13 @@ const struct command *command_find(const char *name)
 
 /* ---- Suggestions --------------------------------------------------------------------------------------- */
 
-#define LONGEST_NAME 64
+#define MAX_NAME 64
 
 /* Edits (insertions, deletions, replacements) that turn a into b; Levenshtein distance, row by row. */
 static size_t distance(const char *a, size_t a_length, const char *b)
 {
-    size_t b_length = strlen(b), row[LONGEST_NAME + 1]; /* [b_length + 1] */
-    if (a_length > LONGEST_NAME || b_length > LONGEST_NAME) return SIZE_MAX;
+    size_t b_length = strlen(b), row[MAX_NAME + 1]; /* [b_length + 1] */
+    if (a_length > MAX_NAME || b_length > MAX_NAME) return SIZE_MAX;
     for (size_t j = 0; j <= b_length; j++) row[j] = j;
     for (size_t i = 1; i <= a_length; i++) {
         size_t diagonal = row[0];
@@ -187,17 +188,14 @@ static bool set_choice(struct arguments *arguments, const struct option *option,
 
 static bool argument_list_add(struct arguments *arguments, struct argument_list *list, const char *item)
 {
-    const char **items = realloc(list->items, (list->count + 2) * sizeof *items);
-    if (!items) return refuse(arguments, "out of memory (arguments)");
-    items[list->count] = item;
-    items[list->count + 1] = NULL;
-    list->items = items;
-    list->count++;
+    if (!ARRAY_GROW(list->items, list->count + 1)) return refuse(arguments, "out of memory (arguments)");
+    list->items[list->count++] = item;
+    list->items[list->count] = NULL;
     return true;
 }
 
 /* Stores a typed value, or a default. Flags have none. */
-static bool set(struct arguments *arguments, const struct option *option, const char *text)
+static bool set_value(struct arguments *arguments, const struct option *option, const char *text)
 {
     void *target = (char *)arguments + option->target;
     switch (option->kind) {
@@ -249,7 +247,7 @@ static bool refuse_option(struct arguments *arguments, const char *typed, const 
 /* Whether an option has this name in other programs, dashes included. */
 static bool has_foreign_name(const struct option *option, const char *typed, size_t length)
 {
-    char word[LONGEST_NAME];
+    char word[MAX_NAME];
     if (!option->also || length > sizeof word - 3) return false;
     snprintf(word, sizeof word, " %.*s ", (int)length, typed);
     return strstr(option->also, word) != NULL;
@@ -279,7 +277,7 @@ static bool apply(struct arguments *arguments, const struct option *option, cons
     if (option->value && !text) {
         return refuse(arguments, "--%s needs a value: --%s %s", option->name, option->name, option->value);
     }
-    if (!set(arguments, option, text ? text : "")) return false;
+    if (!set_value(arguments, option, text ? text : "")) return false;
     if (option->given)
         *(bool *)((char *)arguments + option->given) =
             option->kind != OPTION_U64 || !text || strcmp(text, "-1") != 0;
@@ -294,9 +292,8 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     const struct option *option = find_option(arguments->command, name, length, 0);
     if (!option) option = find_foreign(arguments->command, typed, length + 2);
     if (!option) {
-        char shown[LONGEST_NAME + 4];
-        snprintf(shown, sizeof shown, "%.*s", (int)(length < LONGEST_NAME ? length : LONGEST_NAME) + 2,
-                 typed);
+        char shown[MAX_NAME + 4];
+        snprintf(shown, sizeof shown, "%.*s", (int)(length < MAX_NAME ? length : MAX_NAME) + 2, typed);
         return refuse_option(arguments, shown, name, length, 0);
     }
     if (!option->value) {
@@ -505,7 +502,7 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
 
     for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         if (option->initial && option_of(option, arguments->command) &&
-            !set(arguments, option, option->initial)) {
+            !set_value(arguments, option, option->initial)) {
             return false;
         }
     }
@@ -531,8 +528,8 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
 
 bool arguments_set(struct arguments *arguments, const char *name, const char *value)
 {
-    char foreign[LONGEST_NAME];
-    snprintf(foreign, sizeof foreign, "--%.*s", LONGEST_NAME - 3, name);
+    char foreign[MAX_NAME];
+    snprintf(foreign, sizeof foreign, "--%.*s", MAX_NAME - 3, name);
     const struct option *option = find_option(arguments->command, name, strlen(name), 0);
     if (!option) option = find_foreign(arguments->command, foreign, strlen(foreign));
     if (!option || !option->value || option->kind == OPTION_LIST ||

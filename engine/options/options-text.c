@@ -459,7 +459,7 @@ const struct option options_sampling[] = {
      .commands = " run batch ",
      .initial = "1",
      .minimum = 1,
-     .maximum = BEAMS_MOST,
+     .maximum = MAX_BEAMS,
      .also = " --num-beams ",
      .help = "Beam search: keeps the N most likely texts side by side and prints the best, then a table of "
              "all N with their scores (docs/beams.md)"},
@@ -471,8 +471,8 @@ const struct option options_sampling[] = {
      .given = AT(length_penalty_given),
      .commands = " run batch ",
      .initial = "1",
-     .minimum = -BEAMS_MOST_PENALTY,
-     .maximum = BEAMS_MOST_PENALTY,
+     .minimum = -MAX_BEAMS_PENALTY,
+     .maximum = MAX_BEAMS_PENALTY,
      .help = "With --beams: the score of a text is its log-probability divided by its length to the power of "
              "X; above 0 favours long texts, below 0 short ones"},
     {.name = "early-stopping",

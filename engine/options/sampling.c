@@ -169,7 +169,7 @@ static int read_texts(const struct arguments *a, struct sampling *sampling)
 }
 
 /* The library knows what is allowed. Tokens and texts need the model. */
-static int check(const struct sampling *sampling)
+static int check_sampling(const struct sampling *sampling)
 {
     struct engine_sampler *sampler = NULL;
     struct engine_sampler_options options = sampling->options;
@@ -213,7 +213,7 @@ int sampling_read(const struct arguments *a, struct sampling *sampling)
     if (!status) status = read_biases(a, sampling);
     if (!status) status = read_texts(a, sampling);
     sampling->typed = sampling->options;
-    return status ? status : check(sampling);
+    return status ? status : check_sampling(sampling);
 }
 
 /* ---- The model's recommendations ---- */
@@ -271,7 +271,7 @@ int sampling_adopt(const struct arguments *a, struct engine_model *model, struct
     adopt_float(metadata, KEY("mirostat_tau"), a->sampling_given.mirostat_tau, &options->mirostat_tau);
     adopt_float(metadata, KEY("mirostat_eta"), a->sampling_given.mirostat_eta, &options->mirostat_eta);
     int status = adopt_names(metadata, a, sampling);
-    if (!status) status = check(sampling);
+    if (!status) status = check_sampling(sampling);
     if (!status) return ENGINE_OK;
     char reason[256];
     snprintf(reason, sizeof reason, "%s", engine_error_message());

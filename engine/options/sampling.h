@@ -51,8 +51,8 @@ void sampling_hash(const struct sampling *sampling, void (*add)(void *user, cons
 
 /* ---- Beam search ---- */
 
-#define BEAMS_MOST         1024
-#define BEAMS_MOST_PENALTY 32 /* the length penalty's distance from 0 */
+#define MAX_BEAMS         1024
+#define MAX_BEAMS_PENALTY 32 /* the length penalty's distance from 0 */
 
 /* As in struct engine_request. */
 struct beam_options {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "model/types.h"
 #include "plan/internal.h"
+#include "plugins/plugins.h"
 
 /* Warns of each option that matches nothing, or asks for more than a device has. */
 static void report_wishes(const struct engine_plan *plan)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/json-read.h"
 #include "io/files.h"
 #include "io/json.h"
@@ -84,13 +85,7 @@ static int read_npy(const char *path, struct token_list *ids)
 
 static struct question *add_question(struct questions *questions, uint64_t line)
 {
-    if (questions->count == questions->capacity) {
-        size_t capacity = questions->capacity * 2 + 4;
-        struct question *grown = realloc(questions->items, capacity * sizeof *grown);
-        if (!grown) return NULL;
-        questions->items = grown;
-        questions->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(questions->items, questions->capacity, questions->count + 1)) return NULL;
     struct question *question = &questions->items[questions->count++];
     *question = (struct question){.line = line};
     return question;

@@ -13,7 +13,7 @@
 
 /* ---- Collecting ---------------------------------------------------------------------------------------- */
 
-#define MOST_BYTES ((uint64_t)1 << 32) /* of weights kept */
+#define MAX_BYTES ((uint64_t)1 << 32) /* of weights kept */
 
 struct engine_string attention_token(const struct attention_map *map, size_t token, struct id_text *room)
 {
@@ -42,7 +42,7 @@ static int make_room(struct attention_map *map, uint32_t n_heads)
     map->heads_of_layer = n_heads;
     map->n_heads = map->choice == HEAD_ALL ? n_heads : 1;
     double bytes = (double)map->n_layers * (double)map->n_heads * (double)map->n_queries * (double)n * 4;
-    if (bytes > (double)MOST_BYTES)
+    if (bytes > (double)MAX_BYTES)
         return command_error(ENGINE_ERROR_MEMORY,
                              "the weights would take %.1f GiB, more than 4; choose one with --layer and "
                              "--head, or a shorter text",
@@ -85,7 +85,7 @@ static int collect_row(const struct attention_map *map, size_t layer, size_t hea
 }
 
 /* A context's `watched`. */
-static int collect(void *user, const struct engine_watched *value)
+static int collect_weights(void *user, const struct engine_watched *value)
 {
     struct attention_map *map = user;
     size_t n_keys = value->ne[0], n_heads = value->ne[1];
@@ -119,7 +119,7 @@ void attention_watch(struct attention_map *map, struct engine_context_options *o
     options->watch = ENGINE_WATCH_ATTENTION;
     options->watch_layer = map->first_layer;
     options->watch_n_layers = map->n_layers;
-    options->watched = collect;
+    options->watched = collect_weights;
     options->watch_user = map;
 }
 
@@ -151,7 +151,7 @@ struct key {
 };
 
 /* The larger weight first, of equal ones the nearer token. */
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
     if (x->weight != y->weight) return x->weight < y->weight ? 1 : -1;
@@ -166,7 +166,7 @@ static size_t sort_keys(const struct attention_map *map, size_t layer, size_t he
     size_t n = 0;
     for (size_t i = 0; i < attention_seen(map, 0); i++)
         if (row[i] > 0) keys[n++] = (struct key){row[i], i};
-    qsort(keys, n, sizeof *keys, compare);
+    qsort(keys, n, sizeof *keys, compare_keys);
     return n;
 }
 
@@ -250,7 +250,7 @@ json_t *attention_json(const struct attention_map *map)
 /* ---- Pages: attention-page.html with the data filled in ---- */
 
 /* Of weights in a page, before base64: browsers take about as much well. */
-#define MOST_PAGE_BYTES ((size_t)64 << 20)
+#define MAX_PAGE_BYTES ((size_t)64 << 20)
 
 /* attention-page.html, which the build makes a string of. */
 extern const char attention_page[];
@@ -334,11 +334,11 @@ int attention_write_html(const struct attention_map *map, FILE *file)
     double pairs = (double)n * (map->both_ways ? 2 * (double)n : (double)n + 1) / 2;
     double bytes = (double)(map->n_layers * map->n_heads) * pairs * 2;
     const char *page = attention_page, *at_facts = strstr(page, facts), *at_weights = strstr(page, weights);
-    if (bytes > (double)MOST_PAGE_BYTES)
+    if (bytes > (double)MAX_PAGE_BYTES)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "the page would have %.0f MiB of weights, more than %zu; choose one with "
                              "--layer and --head, or a shorter text",
-                             bytes / 0x1p20, MOST_PAGE_BYTES >> 20);
+                             bytes / 0x1p20, MAX_PAGE_BYTES >> 20);
     fwrite(page, 1, (size_t)(at_facts - page), file);
     int status = write_facts(map, file);
     if (status) return status;

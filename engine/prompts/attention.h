@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "common/assert.h"
 #include "prompts/prompt.h"
 
 /* How the heads of a layer are shown. */
@@ -42,12 +43,14 @@ void attention_free(struct attention_map *map);
 /* The number of keys that a query may see, from the first one on. */
 static inline size_t attention_seen(const struct attention_map *map, size_t query)
 {
+    ENGINE_ASSERT(map->first_query + query < map->tokens->count);
     return map->both_ways ? map->tokens->count : map->first_query + query + 1;
 }
 
 /* The weights of a query over all keys. Numbers count from the first one shown. */
 static inline float *attention_row(const struct attention_map *map, size_t layer, size_t head, size_t query)
 {
+    ENGINE_ASSERT(layer < map->n_layers && head < map->n_heads && query < map->n_queries);
     size_t row = (layer * map->n_heads + head) * map->n_queries + query;
     return map->weights + row * map->tokens->count;
 }

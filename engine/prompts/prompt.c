@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
+#include "common/assert.h"
 #include "common/json-read.h"
 #include "io/files.h"
 #include "io/json.h"
@@ -91,13 +93,8 @@ struct engine_string id_string(int32_t id, struct id_text *room)
 
 int token_list_add(struct token_list *list, const int32_t *ids, size_t count)
 {
-    if (count > list->capacity - list->count) {
-        size_t capacity = list->capacity + (count > list->capacity ? count : list->capacity);
-        int32_t *grown = realloc(list->ids, capacity * sizeof *grown);
-        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (tokens)");
-        list->ids = grown;
-        list->capacity = capacity;
-    }
+    if (!ARRAY_RESERVE(list->ids, list->capacity, list->count + count))
+        return command_error(ENGINE_ERROR_MEMORY, "out of memory (tokens)");
     memcpy(list->ids + list->count, ids, count * sizeof *ids);
     list->count += count;
     return ENGINE_OK;
@@ -124,6 +121,7 @@ void token_list_cut(struct token_list *tokens, const struct token_list *around, 
 
 void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first)
 {
+    ENGINE_ASSERT(first <= tokens->count);
     int32_t *ids = tokens->ids + first;
     size_t count = tokens->count - first,
            n_behind = (size_t)(info->add_eos == 1) + (size_t)(info->add_separator == 1);

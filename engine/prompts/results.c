@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "io/display.h"
 #include "io/json.h"
 #include "io/messages.h"
@@ -23,6 +24,7 @@ int likely_read(struct likely *likely, const float *logits, uint32_t n_vocab, co
 {
     double total = 0;
     bool good = n_vocab > 0;
+    ENGINE_ASSERT(likely->n_most > 0);
     likely->n = 0;
     for (uint32_t id = 0; id < n_vocab; id++) {
         good = good && logits[id] < INFINITY; /* false for NaN */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/json-read.h"
+#include "engine.h"
 #include "reply/internal.h"
 #include "reply/recognise.h"
 
@@ -244,5 +245,13 @@ uint32_t engine_reply_format_of(const char *template_text)
     bool has_calls;
     uint32_t format = reply_recognise(template, &has_calls);
     template_destroy(template);
+    return format;
+}
+
+uint32_t engine_template_reply_format(const struct engine_template *template, int *calls)
+{
+    bool has_calls;
+    uint32_t format = reply_recognise(template_for_calls(template), &has_calls);
+    if (calls) *calls = has_calls;
     return format;
 }

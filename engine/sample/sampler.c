@@ -281,3 +281,16 @@ int engine_sampler_probabilities(struct engine_sampler *sampler, float *logits, 
     }
     return ENGINE_OK;
 }
+
+int engine_sampler_create_for(struct engine_model *model, const struct engine_sampler_options *options,
+                              uint32_t n_vocab, struct engine_sampler **sampler)
+{
+    struct sampler_settings settings;
+    const struct token_texts *texts = NULL;
+    int status = sampler_settings_read(options, &settings);
+    if (status) return status;
+    if (sampler_needs_texts(&settings)) status = model_token_texts(model, &texts);
+    if (!status) status = sampler_create(&settings, n_vocab, texts, sampler);
+    sampler_settings_free(&settings);
+    return status;
+}

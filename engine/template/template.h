@@ -1,6 +1,7 @@
 /* template.h: templates in Jinja's language: texts with a program in them. Parsed once, rendered any number
  * of times, by several threads if need be. What is rendered has spans: what the template wrote, and what came
- * from the user. The module knows nothing of models or tokens. */
+ * from the user. The module knows nothing of models or tokens but in
+ * engine-template.c, which has the functions of engine.h. */
 #ifndef ENGINE_TEMPLATE_TEMPLATE_H
 #define ENGINE_TEMPLATE_TEMPLATE_H
 
@@ -72,5 +73,17 @@ struct named_template {
 const struct named_template *named_template_find(const char *name);
 /* NULL past the last. */
 const struct named_template *named_template_at(size_t index);
+
+/* ---- engine-template.c: templates of models ---- */
+
+struct engine_template;
+
+/* The template that writes tools and calls. */
+const struct template *template_for_calls(const struct engine_template *template);
+
+/* The tokens of a text whose bytes are marked: special tokens are recognised only among bytes of mark 0. */
+int template_tokens(const struct engine_tokenizer_api *api, const struct engine_tokenizer *tokenizer,
+                    struct engine_string text, const unsigned char *marks, engine_token_sink sink,
+                    void *user);
 
 #endif

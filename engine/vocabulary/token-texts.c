@@ -1,5 +1,6 @@
-/* token-texts.c: see token-texts.h. Plugins only decode whole texts, so each token is decoded after another
- * one, and what it adds is its text. */
+/* token-texts.c: see token-texts.h. And the functions of engine.h on a model's tokenizer, from a plugin.
+ * Plugins only decode whole texts, so each token is decoded after another one, and what it adds is its
+ * text. */
 #include "vocabulary/token-texts.h"
 
 #include <stdlib.h>
@@ -7,6 +8,10 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "common/assert.h"
+#include "internal.h"
+#include "model/model.h"
+#include "plugins/plugins.h"
 
 /* A token to decode first, so that those after it don't begin a text; -1: none. */
 static int32_t find_first(const struct token_texts *texts, struct engine_decoder *decoder)
@@ -75,6 +80,7 @@ void token_texts_destroy(struct token_texts *texts)
 struct engine_string token_text(const struct token_texts *texts, int32_t id)
 {
     if (id < 0 || (uint32_t)id >= texts->n_tokens) return (struct engine_string){"", 0};
+    ENGINE_ASSERT(id == 0 || texts->ends[id] >= texts->ends[id - 1]);
     size_t begin = id > 0 ? texts->ends[id - 1] : 0, length = texts->ends[id] - begin;
     return (struct engine_string){length > 0 ? texts->bytes + begin : "", length};
 }
@@ -83,4 +89,83 @@ int token_is_hidden(const struct token_texts *texts, int32_t id)
 {
     return (texts->api->attributes(texts->tokenizer, id) & (ENGINE_TOKEN_CONTROL | ENGINE_TOKEN_UNKNOWN)) !=
            0;
+}
+
+/* ---- The functions of engine.h ------------------------------------------------------------------------- */
+
+int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
+                           struct engine_tokenizer **tokenizer)
+{
+    if (!model->tokenizer) {
+        const char *path = model_path(model->model);
+        char kind[64];
+        struct engine_string value;
+        /* The first key is the engine's own: a tokenizer that is exact where GGUF's name only comes close. */
+        if (!metadata_string(model_metadata(model->model), "tokenizer.engine.model", &value) &&
+            !metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
+            return error_raise(
+                ENGINE_ERROR_DATA,
+                model_is_directory(model->model)
+                    ? "%s has no tokenizer: neither tokenizer.json nor tokenizer.model, vocab.json "
+                      "or vocab.txt is in it"
+                    : "%s has no tokenizer (for a llama2.c checkpoint, use --tokenizer)",
+                path);
+        }
+        size_t length = value.length < sizeof kind - 1 ? value.length : sizeof kind - 1;
+        memcpy(kind, value.data, length);
+        kind[length] = '\0';
+        const struct plugin *plugin = plugins_find_tokenizer(model->engine->plugins, kind);
+        if (!plugin) {
+            return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                               "%s: no plugin for its tokenizer '%s' (`engine plugins` lists those found)",
+                               path, kind);
+        }
+        const struct engine_tokenizer_api *found = plugin->info->tokenizers;
+        error_clear();
+        int status = found->create(&model->getters, &model->tokenizer);
+        if (status != ENGINE_OK && !error_message()[0])
+            error_raise(status, "%s: the plugin created no tokenizer", plugin->name);
+        if (status != ENGINE_OK) return error_wrap(status, "%s", path);
+        model->tokenizer_api = found;
+    }
+    *api = model->tokenizer_api;
+    *tokenizer = model->tokenizer;
+    return ENGINE_OK;
+}
+
+int engine_model_explain(struct engine_model *model, const char *text, size_t length, uint32_t flags,
+                         engine_explain_sink sink, void *user)
+{
+    const struct engine_tokenizer_api *api = NULL;
+    struct engine_tokenizer *tokenizer = NULL;
+    int status = engine_model_tokenizer(model, &api, &tokenizer);
+    if (status) return status;
+    if (!ENGINE_HAS(api, explain) || !api->explain)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: the plugin of its tokenizer cannot explain itself",
+                           model_path(model->model));
+    return api->explain(tokenizer, text, length, flags, sink, user);
+}
+
+int model_token_texts(struct engine_model *model, const struct token_texts **texts)
+{
+    const struct engine_tokenizer_api *api = NULL;
+    struct engine_tokenizer *tokenizer = NULL;
+    pthread_mutex_lock(&model->token_texts_lock);
+    int status = engine_model_tokenizer(model, &api, &tokenizer);
+    if (!status && !model->token_texts) status = token_texts_create(api, tokenizer, &model->token_texts);
+    *texts = model->token_texts;
+    pthread_mutex_unlock(&model->token_texts_lock);
+    return status;
+}
+
+int engine_model_token_text(struct engine_model *model, int32_t token, struct engine_string *text)
+{
+    const struct token_texts *texts;
+    int status = model_token_texts(model, &texts);
+    if (status) return status;
+    if (token < 0 || (uint32_t)token >= texts->n_tokens)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "there is no token %d; the model has 0 to %u", token,
+                           texts->n_tokens - 1);
+    *text = token_text(texts, token);
+    return ENGINE_OK;
 }

@@ -25,4 +25,8 @@ struct engine_string token_text(const struct token_texts *texts, int32_t id);
 /* Whether the token leaves no text in an answer, because it is a control token or the unknown one. */
 int token_is_hidden(const struct token_texts *texts, int32_t id);
 
+/* The same of a model, made when they are first wanted. Any thread, once the tokenizer has been opened. */
+struct engine_model;
+int model_token_texts(struct engine_model *model, const struct token_texts **texts);
+
 #endif

@@ -1,7 +1,7 @@
 /* sentence.c: what a directory says of embeddings and scores of texts: the steps of sentence-transformers
  * (modules.json), how long texts may be and what is put before them, classification heads
  * (…ForSequenceClassification), and Qwen3-Reranker. What GGUF has no key for gets names of the engine's;
- * engine/embedding/head.h says what they mean. */
+ * engine/embedding/embedding.h says what they mean. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,15 @@
-/* engine-grammar.c: the functions of engine.h on grammars: the texts of a model's tokens for grammar/, and who
- * still needs a grammar. */
+/* engine-grammar.c: the functions of engine.h on grammars: the texts of a model's tokens for grammar/, and
+ * who still needs a grammar. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/assert.h"
+#include "common/lock.h"
+#include "engine/internal.h"
 #include "grammar/grammar.h"
-#include "internal.h"
+#include "vocabulary/token-texts.h"
 
 struct engine_grammar {
     const struct engine_model *model;
@@ -52,6 +55,8 @@ static int find_strips(const struct token_texts *texts, const uint8_t *kinds, bo
 
 static int make_vocabulary(struct engine_model *model)
 {
+    ENGINE_ASSERT(lock_is_mine(&model->grammar_lock));
+    ENGINE_ASSERT(!model->grammar_vocab);
     const struct token_texts *texts;
     int status = model_token_texts(model, &texts);
     if (status) return status;
@@ -140,6 +145,7 @@ static int wrap(struct engine_grammar *grammar, int status, struct grammar_match
         return error_memory("grammar");
     }
     *created = (struct engine_match){grammar, match};
+    ENGINE_ASSERT(atomic_load(&grammar->uses) > 0);
     atomic_fetch_add(&grammar->uses, 1);
     *out = created;
     return ENGINE_OK;
