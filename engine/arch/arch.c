@@ -13,8 +13,7 @@ static const struct architecture *const architectures[] = {FAMILIES(X)};
 #undef X
 enum { N_FAMILIES = sizeof architectures / sizeof *architectures };
 
-/* ---- Those that the engine doesn't run
- * ------------------------------------------------------------------- */
+/* ---- Those that the engine doesn't run ----------------------------------------------------------------- */
 
 static const struct hf_type refused[] = {
     {.name = "deberta-v2", .refusal = "encoders of a kind that is not supported"},
@@ -35,8 +34,7 @@ static const struct architecture others[] = {
 };
 enum { N_OTHERS = sizeof others / sizeof *others };
 
-/* ---- Finding
- * -------------------------------------------------------------------------------------------- */
+/* ---- Finding ------------------------------------------------------------------------------------------- */
 
 const struct architecture *arch_at(size_t index)
 {

@@ -18,8 +18,7 @@ struct hf_name;
 struct hparams;
 struct model;
 
-/* ---- In directories of Hugging Face
- * --------------------------------------------------------------------- */
+/* ---- In Hugging Face directories ----------------------------------------------------------------------- */
 
 /* A module and the tensor that its weight becomes: "self_attn.q_proj", "attn_q". The name is what follows
  * the layer's number; # stands for an expert's number. Outside the layers it is the last words of a name.
@@ -172,8 +171,7 @@ struct hf_family {
     bool writes_no_scaling, writes_original_context, writes_yarn_multiplier;
 };
 
-/* ---- Families
- * ------------------------------------------------------------------------------------------- */
+/* ---- Families ------------------------------------------------------------------------------------------ */
 
 /* What the host needs to know about a model of any family. */
 struct arch_info {
@@ -230,8 +228,8 @@ struct architecture {
     /* A tokenizer that knows no pairs parts two texts by two separators, as RoBERTa's does. */
     bool parts_pairs_twice;
 
-    /* The marks around its reasoning, and around calls in Hermes' or Qwen's form, besides those that all models may
-     * write (reply/). NULL: none. */
+    /* The marks around its reasoning, and around calls in Hermes' or Qwen's form, besides those that all
+     * models may write (reply/). NULL: none. */
     struct {
         const char *reasoning[2], *call[2];
     } reply;

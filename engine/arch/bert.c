@@ -16,8 +16,7 @@ static void bert_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* Learnt positions and whole texts are all that the graph has. */
 static void bert_read_types(struct hf_config *config, uint32_t n_types)

@@ -359,8 +359,7 @@ void decoder_build(struct graph *g, const void *decoder)
     decoder_build_mixed(g, decoder, decoder_attention);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 const struct hf_module decoder_norms_behind[] = {
     {"post_attention_layernorm", "post_attention_norm"},

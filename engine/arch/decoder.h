@@ -221,8 +221,7 @@ void decoder_build(struct graph *g, const void *decoder);
 typedef struct value *(*decoder_mixer)(struct graph *g, const struct decoder *d, struct value *x);
 void decoder_build_mixed(struct graph *g, const void *decoder, decoder_mixer mix);
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* The names of norms behind blocks, and before them if they are there too. */
 extern const struct hf_module decoder_norms_behind[];

@@ -180,8 +180,7 @@ static void deepseek2_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, deepseek2_attention);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* GLM 4.7 Flash: how many layers have no experts, by a kind for each. */
 static uint32_t count_dense_layers(struct hf_config *config)

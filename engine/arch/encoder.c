@@ -45,8 +45,7 @@ void encoder_build(struct graph *g, const void *decoder)
     encoder_build_states(g, d, x);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 const struct hf_module encoder_modules[] = {
     {"attention.self.query", "attn_q"},

@@ -18,8 +18,7 @@ void encoder_build_states(struct graph *g, const struct decoder *d, struct value
  * feed-forward(x)), and the states. `decoder`: a struct decoder, or one that begins with it. */
 void encoder_build(struct graph *g, const void *decoder);
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* BERT's and RoBERTa's modules, DistilBERT's and Jina's; and those outside the layers. */
 extern const struct hf_module encoder_modules[], encoder_outer[];

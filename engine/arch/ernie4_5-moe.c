@@ -17,8 +17,7 @@ static void ernie4_5_moe_read(struct hparams *h, void *hparams, struct arch_info
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void ernie4_5_moe_read_config(struct hf_config *config)
 {

@@ -34,8 +34,7 @@ static void falcon_h1_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, falcon_h1_mix);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 enum { N_SEGMENTS = 5, N_FACTORS = 16 }; /* of the rows of ssm_in: z, x, keys, queries, time steps */
 

@@ -24,8 +24,7 @@ static void falcon_read(struct hparams *h, void *hparams, struct arch_info *info
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void falcon_read_config(struct hf_config *config)
 {

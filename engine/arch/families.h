@@ -66,8 +66,7 @@
 FAMILIES(X)
 #undef X
 
-/* ---- Shared by families of one maker
- * -------------------------------------------------------------------- */
+/* ---- Shared by families of one maker ------------------------------------------------------------------- */
 
 struct decoder;
 

@@ -34,8 +34,7 @@ static void gemma_embedding_build(struct graph *g, const void *hparams)
     encoder_build_states(g, d, decoder_norm(g, d, "output_norm", decoder_build_layers(g, d)));
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static bool gemma_embedding_applies(const struct hf_config *config)
 {

@@ -32,8 +32,7 @@ static void gemma2_read(struct hparams *h, void *hparams, struct arch_info *info
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 void gemma_read_query_scale(struct hf_config *config)
 {

@@ -13,8 +13,7 @@ static void glm4moe_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void glm4moe_read_config(struct hf_config *config)
 {

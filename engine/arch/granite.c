@@ -30,8 +30,7 @@ static void granite_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 bool granite_has_attention_alone(const struct hf_config *config)
 {

@@ -34,8 +34,7 @@ static void granitehybrid_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, granitehybrid_mix);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void granitehybrid_read_config(struct hf_config *config)
 {

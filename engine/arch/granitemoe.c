@@ -12,8 +12,7 @@ static void granitemoe_read(struct hparams *h, void *hparams, struct arch_info *
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static bool granitemoe_applies(const struct hf_config *config)
 {

@@ -11,8 +11,7 @@ static void hunyuan_moe_read(struct hparams *h, void *hparams, struct arch_info 
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* The choice may differ between layers; the experts are as long as dense networks. */
 static void hunyuan_moe_read_config(struct hf_config *config)

@@ -17,8 +17,7 @@ static void jina_bert_v2_read(struct hparams *h, void *hparams, struct arch_info
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static bool jina_bert_v2_applies(const struct hf_config *config)
 {

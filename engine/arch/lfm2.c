@@ -51,8 +51,7 @@ static void lfm2_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, lfm2_mix);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void lfm2_read_config(struct hf_config *config)
 {

@@ -87,8 +87,7 @@ static void llama4_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, llama4_attention);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* Layers with rope attend within chunks, and every interleave_moe_layer_step-th has experts; lists that
  * say the same are followed, as transformers writes them. */

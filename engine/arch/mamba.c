@@ -41,8 +41,7 @@ static void mamba2_read(struct hparams *h, void *hparams, struct arch_info *info
     mamba_read_sizes(h, hparams, info, true);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void mamba_read_config(struct hf_config *config)
 {

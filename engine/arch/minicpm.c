@@ -17,8 +17,7 @@ static void minicpm_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void minicpm_read_config(struct hf_config *config)
 {

@@ -41,8 +41,7 @@ static void modern_bert_build(struct graph *g, const void *hparams)
     encoder_build_states(g, d, decoder_norm(g, d, "output_norm", x));
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void modern_bert_read_config(struct hf_config *config)
 {

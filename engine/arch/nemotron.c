@@ -13,8 +13,7 @@ static void nemotron_read(struct hparams *h, void *hparams, struct arch_info *in
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* A key that llama.cpp's converter writes, although the family has no RMS norms. */
 static void nemotron_read_config(struct hf_config *config)

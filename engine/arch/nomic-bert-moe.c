@@ -19,8 +19,7 @@ static void nomic_bert_moe_read(struct hparams *h, void *hparams, struct arch_in
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static bool nomic_bert_moe_applies(const struct hf_config *config)
 {

@@ -10,8 +10,7 @@ static void nomic_bert_read(struct hparams *h, void *hparams, struct arch_info *
     *info = encoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 void nomic_bert_read_config(struct hf_config *config)
 {

@@ -156,8 +156,7 @@ static void qwen3next_build(struct graph *g, const void *hparams)
     decoder_build_mixed(g, hparams, qwen3next_mix);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void qwen3next_read_config(struct hf_config *config)
 {

@@ -11,8 +11,7 @@ static void smollm3_read(struct hparams *h, void *hparams, struct arch_info *inf
     *info = decoder_info(d);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static void smollm3_read_config(struct hf_config *config)
 {

@@ -108,8 +108,7 @@ struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct 
     return project(g, d, ssm, y);
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 uint32_t ssm_expanded(struct hf_config *config, const char *name)
 {

@@ -22,8 +22,7 @@ void ssm_read(struct hparams *h, struct ssm *ssm, bool has_heads);
 struct value *ssm_mamba(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
 struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* hidden_size times a number of config.json. */
 uint32_t ssm_expanded(struct hf_config *config, const char *name);

@@ -240,8 +240,7 @@ static void t5encoder_build(struct graph *g, const void *hparams)
     encoder_build_states(g, &t5->decoder, encode(g, t5, POOL_SEQUENCES, decoder_embed(g, &t5->decoder)));
 }
 
-/* ---- Directories of Hugging Face
- * ------------------------------------------------------------------------ */
+/* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static const struct hf_module t5_modules[] = {
     {"layer.0.SelfAttention.q", "attn_q"},

@@ -1,4 +1,4 @@
-/* case-groups.c: a case whatever its kind, and all groups; see cases.h. */
+/* case-groups.c: runs a case of any kind, and lists all groups; see cases.h. */
 #include "check/cases.h"
 
 float *run_some_case(struct fixture *fixture, const struct some_case *c)

@@ -1,8 +1,8 @@
 /* token-masks.c: a vocabulary as a trie of its tokens' bytes (grammar.h), and which tokens may follow in a
  * state of an automaton (internal.h). Called by grammar.c.
  *
- * The trie is walked together with the automaton: what cannot follow is left out with all that begins with
- * it. Where the grammar repeats a class of characters, as within a string, almost all tokens fit. Then
+ * The trie is walked together with the automaton: what cannot follow is left out with everything that begins
+ * with it. Where the grammar repeats a class of characters, as within a string, almost all tokens fit. Then
  * subtrees that hold nothing but characters of that class are taken whole (runs), and only tokens with other
  * characters, or parts of characters, are walked. */
 #include <stdlib.h>

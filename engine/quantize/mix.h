@@ -54,8 +54,8 @@ struct selection {
 };
 
 /* Chooses the types of all tensors. `only`: "PATTERN=TYPE", …, NULL; or NULL. Each tensor can be turned
- * into its type by values_convert, or has it already. What a directory of Hugging Face has quantised to
- * blocks of 4 bits stays so, unless F32, F16 or BF16 is asked for and it isn't MXFP4; its small tables
+ * into its type by values_convert, or has it already. What a Hugging Face directory has quantised to
+ * blocks of 4 bits stays unchanged, unless F32, F16 or BF16 is asked for and it isn't MXFP4; its small tables
  * become F32, as in files of llama.cpp's converter. ENGINE_ERROR_ARGUMENT; ENGINE_ERROR_UNSUPPORTED: a
  * matrix is quantised already. selection_free is to be called in any case. */
 int selection_make(const struct model *model, const char *type, const char *const *only, bool pure,

@@ -162,7 +162,7 @@ struct engine_reply {
     bool keeps_gap;   /* the gap belongs to what is no call, if this is none, though nothing is before it */
     bool has_content; /* some has been handed out */
     bool follows;     /* calls are handed out as they are written */
-    struct partial partial; /* REPLY_CALL: what of it has been */
+    struct partial partial; /* REPLY_CALL: the part of it so far */
     bool trim;          /* white space at the start of what follows is not content: at most it is the gap */
     bool plain_between; /* REPLY_BETWEEN: the mark that began it was content, so the one that ends it is */
     bool channel;       /* REPLY_HEADER of gpt-oss: begins with the channel, whose mark is gone */

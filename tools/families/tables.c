@@ -14,8 +14,7 @@
 #define BEGIN "<!-- families: "
 #define END   BEGIN "end -->\n"
 
-/* ---- Tables
- * --------------------------------------------------------------------------------------------- */
+/* ---- Tables -------------------------------------------------------------------------------------------- */
 
 static void print_families(FILE *out, enum arch_kind kind)
 {
@@ -92,8 +91,7 @@ static bool print_table(FILE *out, const char *name)
     return is_types || is_missing;
 }
 
-/* ---- Files
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Files --------------------------------------------------------------------------------------------- */
 
 /* A whole file in new memory; NULL with a message. */
 static char *read_file(const char *path)

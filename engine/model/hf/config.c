@@ -283,8 +283,7 @@ static void put_heads(struct hf_config *config)
     hf_put_count(config, "attention.value_length", config->head_dim);
 }
 
-/* ---- Biases and norms that keys switch off
- * --------------------------------------------------------------- */
+/* ---- Biases and norms that keys switch off ------------------------------------------------------------- */
 
 /* Whether a list "a|b" has a name [length]. */
 static bool has_name(const char *list, const char *name, size_t length)
@@ -313,8 +312,7 @@ const char *hf_option_is_off(struct hf_config *config, const char *tensor)
     return NULL;
 }
 
-/* ---- What differs between layers
- * ------------------------------------------------------------------------ */
+/* ---- What differs between layers ----------------------------------------------------------------------- */
 
 /* Reads layer_types: whether each layer has the window. False: there is no such list. */
 static bool read_types(struct hf_config *config, bool slides[HF_MAX_LAYERS])

@@ -64,8 +64,7 @@ struct hf_factor {
 int hf_config_read(const char *path, struct metadata *metadata, struct hf_config *config);
 void hf_config_free(struct hf_config *config);
 
-/* ---- For families, and the files of config.json
- * --------------------------------------------------------- */
+/* ---- For families, and the files of config.json -------------------------------------------------------- */
 
 /* The key that leaves out a stored tensor ("blk.3.attn_q.bias"), or NULL. */
 const char *hf_option_is_off(struct hf_config *config, const char *tensor);

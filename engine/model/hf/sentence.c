@@ -84,8 +84,7 @@ static void read_pooling(struct hf_config *config, const char *folder, const cha
     json_decref(json);
 }
 
-/* ---- Dense
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Dense --------------------------------------------------------------------------------------------- */
 
 /* The last word of a type such as "sentence_transformers.models.Pooling". */
 static const char *last_word(const char *type)
@@ -144,8 +143,7 @@ static void read_dense(struct hf_config *config, const char *folder, const char 
     json_decref(json);
 }
 
-/* ---- The steps
- * ------------------------------------------------------------------------------------------ */
+/* ---- The steps ----------------------------------------------------------------------------------------- */
 
 static const char *type_of(const json_t *module)
 {

@@ -380,8 +380,7 @@ static int make_tensors(struct reader *reader, const struct hf_entry *entries, s
     return status;
 }
 
-/* ---- Whether config.json and the weights go together
- * ---------------------------------------------------- */
+/* ---- Whether config.json and the weights go together --------------------------------------------------- */
 
 static const struct model_tensor *find_listed(const struct model *model, const char *name)
 {

@@ -157,8 +157,7 @@ const char *hf_tokenizer_special(const struct hf_tokenizer *tokenizer, const cha
 /* The id of a spelling; -1: there is none. */
 int64_t hf_tokenizer_find(const struct hf_tokenizer *tokenizer, const char *text, size_t length);
 
-/* ---- Plain values in a JSON text, for those that Jansson would take long for: tokenizer-scan.c
- * ----------- */
+/* ---- Plain values in a JSON text, for those that Jansson would take long for: tokenizer-scan.c --------- */
 
 struct scan {
     const char *at, *end;

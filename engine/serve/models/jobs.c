@@ -248,8 +248,8 @@ static struct engine_request *piece_put_request(struct piece *piece, const struc
     return to;
 }
 
-/* A copy with all that the request points to, except its grammar and its user, in one piece for free(); NULL:
- * out of memory. It is written twice: first to count its bytes, then into a piece of memory. */
+/* A copy with everything that the request points to, except its grammar and its user, in one piece for
+ * free(); NULL: out of memory. It is written twice: first to count its bytes, then into a piece of memory. */
 static struct engine_request *request_copy(const struct engine_request *request)
 {
     struct piece piece = {0};

@@ -81,7 +81,7 @@ const char *models_adapter_at(struct models *models, size_t index, const char **
 
 /* [thread-safe] Submits a request of an exchange to its model's queue: as engine_queue_submit, and with the
  * adapter that the exchange names. Requests with different adapters take turns. Counts tokens for the
- * exchange, the log and the metrics. What the request points to need not outlive the call, but for its
+ * exchange, the log and the metrics. What the request points to need not outlive the call, except for its
  * grammar, which has to live until the last event. */
 int served_submit(struct exchange *exchange, const struct engine_request *request, uint64_t *id);
 /* [thread-safe] As engine_queue_cancel. */
