@@ -23,8 +23,8 @@ struct engine {
     struct device *devices; /* [n_devices]; see devices/devices.h */
     size_t n_devices;
     bool devices_listed;
-    const struct plugin
-        *serving; /* the backend through which this process serves another; it lists no devices */
+    /* The backend through which this process serves another; it lists no devices. */
+    const struct plugin *serving;
     pthread_mutex_t devices_lock; /* protects the four above, and the backends' functions marked [main] */
 };
 

@@ -1,4 +1,4 @@
-/* peft-config.c: reads adapter_config.json of a PEFT folder. Settings that only say how an adapter was
+/* peft-config.c: reads reads adapter_config.json of a PEFT folder. Settings that only say how an adapter was
  * trained are not read. */
 #include <ctype.h>
 #include <inttypes.h>

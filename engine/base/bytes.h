@@ -10,8 +10,8 @@ struct bytes {
     size_t size, capacity;
 };
 
-/* Appends a copy of bytes [size]. Returns an enum engine_status: without memory nothing changes, and the message names
- * `what`, as error_memory does. */
+/* Appends a copy of bytes [size]. Returns an enum engine_status: without memory nothing changes, and the
+ * message names `what`, as error_memory does. */
 int bytes_add(struct bytes *bytes, const char *added, size_t size, const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* config.h: engine.conf, read from the system's folder and then from the user's. INI, by inih. */
+/* config.h: reads engine.conf, an INI file, from the system's folder and then from the user's, with inih. */
 #ifndef ENGINE_BASE_CONFIG_H
 #define ENGINE_BASE_CONFIG_H
 
@@ -8,8 +8,8 @@
 struct config;
 
 /* Reads `path`. If it is NULL, reads the system's engine.conf and then the user's
- * ($XDG_CONFIG_HOME/engine/engine.conf), either of which may be missing, or be in a folder that this user can't enter.
- * ENGINE_ERROR_DATA, naming file and
+ * ($XDG_CONFIG_HOME/engine/engine.conf), either of which may be missing, or be in a folder that this user
+ * can't enter. ENGINE_ERROR_DATA, naming file and
  * line: a malformed line, or an unknown key outside the plugins' sections. */
 int config_open(const char *path, struct config **config);
 void config_close(struct config *config);

@@ -1,5 +1,5 @@
-/* half.h: float32 to bfloat16 and to float16 in memory; plugin-types.h has the other conversions. Rounds to nearest, ties to
- * even. */
+/* half.h: float32 to bfloat16 and to float16 in memory; plugin-types.h has the other conversions. Rounds to
+ * nearest, ties to even. */
 #ifndef ENGINE_BASE_HALF_H
 #define ENGINE_BASE_HALF_H
 

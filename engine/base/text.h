@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Skips UTF-8's byte order mark at the beginning of *text [*size], the file at `path`. ENGINE_ERROR_DATA, with a message, if
- * the mark is that of UTF-16 or UTF-32. */
+/* Skips UTF-8's byte order mark at the beginning of *text [*size], the file at `path`. ENGINE_ERROR_DATA,
+ * with a message, if the mark is that of UTF-16 or UTF-32. */
 int text_begin(const char *path, const char **text, size_t *size);
 
 #endif

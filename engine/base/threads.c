@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 
-/* The caller's thread checks what handlers of signals set. Signals raised by an instruction go to its own thread:
- * if they were blocked there, they would end the process before a handler could report why. */
+/* The caller's thread checks what handlers of signals set. Signals raised by an instruction go to its own
+ * thread: if they were blocked there, they would end the process before a handler could report why. */
 uint32_t threads_start(pthread_t *threads, uint32_t n, void *(*work)(void *), void *argument)
 {
     static const int own[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP};

@@ -9,8 +9,8 @@
  * caller's thread, except those that an instruction raises. */
 uint32_t threads_start(pthread_t *threads, uint32_t n, void *(*work)(void *), void *argument);
 
-/* Runs a function on up to n threads, the caller's among them, but no more than there are tasks; returns when all
- * have ended. ENGINE_ERROR_MEMORY. */
+/* Runs a function on up to n threads, the caller's among them, but no more than there are tasks; returns when
+ * all have ended. ENGINE_ERROR_MEMORY. */
 int threads_run(uint32_t n, uint64_t n_tasks, void *(*work)(void *), void *argument);
 
 #endif

@@ -18,7 +18,7 @@
 #include "options/text-options.h"
 #include "prompts/prompt.h"
 
-/* ---- batch-input.c: lines of a file, whatever they contain ---- */
+/* ---- batch-input.c: lines of a file, with any bytes in them ---- */
 
 #define MAX_LINE ((size_t)64 << 20) /* bytes of a line */
 

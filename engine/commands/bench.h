@@ -42,7 +42,7 @@ void bench_print_method(const struct bench *bench);
 int bench_check_sequences(const struct arguments *arguments);
 int bench_sequences(struct bench *bench, int *exit_status);
 
-/* --lookup and --draft: likewise. */
+/* --lookup and --draft: the same. */
 int bench_check_guesses(const struct arguments *arguments);
 int bench_guesses(struct bench *bench, int *exit_status);
 

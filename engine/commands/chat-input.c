@@ -139,7 +139,7 @@ static const wchar_t *find_message(struct chat_input *input, const wchar_t *patt
 }
 
 /* Ctrl-R: shows the last message that has what is typed now; Ctrl-R again, an earlier one. Backspace shortens
- * the pattern, Ctrl-G goes back to what was typed before, and any other key takes the message. libedit's own
+ * the pattern, Ctrl-G goes back to the line as it was, and any other key takes the message. libedit's own
  * search takes time by the square of a message's length. */
 static unsigned char search_history(EditLine *line, wint_t c)
 {

@@ -135,7 +135,7 @@ struct chat {
     struct engine_reply *reply;
     struct text_buffer written, content, reasoning; /* as it came; its parts */
     struct engine_event last;                       /* its text is gone */
-    uint32_t n_written; /* tokens of the answer, whatever was left out meanwhile */
+    uint32_t n_written; /* tokens of the answer, including those left out meanwhile */
     double seconds;     /* of writing them */
     uint32_t part;      /* of what was printed last: enum engine_reply_part */
     struct wrap wrap;   /* of what is printed on a terminal */

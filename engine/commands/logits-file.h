@@ -1,4 +1,5 @@
-/* logits-file.h: what a model predicts at many positions of a text, in a file of `engine perplexity --save-logits`.
+/* logits-file.h: what a model predicts at many positions of a text, in a file of `engine perplexity
+ * --save-logits`.
  *
  * Little-endian, without padding:
  *
@@ -48,9 +49,9 @@ struct logits_file {
     int owned;          /* not 0: the file is closed with it */
 };
 
-/* Begins a file that is open for writing. `path` is for messages. These functions return an enum engine_status, with
- * command_error's message. logits_file_close in either case; it does not close a file that was given. All zero: there
- * is none. */
+/* Begins a file that is open for writing. `path` is for messages. These functions return an enum
+ * engine_status, with command_error's message. logits_file_close in either case; it does not close a file
+ * that was given. All zero: there is none. */
 int logits_file_begin(struct logits_file *f, FILE *file, const char *path, const struct logits_header *header,
                       const int32_t *tokens);
 /* Writes a row: log-probabilities [n_vocab], and that of the token that follows. */

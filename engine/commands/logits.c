@@ -1,5 +1,5 @@
 /* logits.c: `engine logits`: the logits of every position of a list of tokens, and the hidden states behind
- * them, as NumPy files; the highest of each position (--top); or the likeliest next tokens after each layer
+ * them, as NumPy files; the highest of each position (--top); or the most likely next tokens after each layer
  * (--lens). */
 #include <errno.h>
 #include <math.h>
@@ -139,7 +139,7 @@ static int print_logits(const struct arguments *arguments, struct engine_model *
     return status;
 }
 
-/* ---- --lens: the likeliest next tokens after each layer ------------------------------------------------ */
+/* ---- --lens: the most likely next tokens after each layer ---------------------------------------------- */
 
 #define DEFAULT_TOP 3
 #define MAX_SHOWN   31 /* tokens of a layer in a table, which has 64 columns at most */
@@ -250,8 +250,8 @@ static int run_logits(struct engine_context *context, const struct token_list *t
     return status;
 }
 
-/* Runs the tokens and prints the likeliest next tokens after each layer, as a table or as JSON. `options` are
- * those from the command line. Returns an enum engine_status. */
+/* Runs the tokens and prints the most likely next tokens after each layer, as a table or as JSON. `options`
+ * are those from the command line. Returns an enum engine_status. */
 static int logits_lens(const struct arguments *arguments, struct engine_model *model,
                        const struct token_list *tokens, const struct engine_context_options *options)
 {

@@ -32,8 +32,8 @@ struct divergence {
     uint64_t n, capacity;
     struct mean kl_mean;
     struct mean same_top; /* 1 where both find the same token most likely, else 0 */
-    struct mean
-        difference; /* of the negative log-probability of the actual token: the model's minus the reference's */
+    /* Of the negative log-probability of the actual token: the model's minus the reference's. */
+    struct mean difference;
     struct mean reference; /* the reference's own */
 };
 

@@ -83,7 +83,7 @@ static int begin_part(void *user, uint32_t part, uint32_t n_parts)
     return output_open(&to->output, to->parts[part]);
 }
 
-/* Without all of its parts a model is of no use. */
+/* A model is only usable with all of its parts. */
 static void remove_parts(struct destination *to)
 {
     for (uint32_t p = 0; p < to->n_whole; p++) unlink(to->parts[p]);

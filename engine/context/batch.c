@@ -261,7 +261,7 @@ static void write_query_scale(const struct engine_plan *plan, uint32_t position,
 {
     if (!plan->info.query_scale) return;
     float scale = plan->info.query_scale(plan->hparams, position);
-    memcpy(input, &scale, sizeof scale); /* inputs are stored as 32-bit numbers, whatever their type */
+    memcpy(input, &scale, sizeof scale); /* inputs of every type are stored as 32-bit numbers */
 }
 
 int context_copy_states(struct engine_context *context)

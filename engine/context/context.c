@@ -191,8 +191,8 @@ uint32_t engine_cache_free(const struct engine_context *context)
 
 /* ---- Adapters ---------------------------------------------------------------------------------------- */
 
-/* Scales are numbers in the operations of graphs, so the prepared graphs go when one changes, and sequences that
- * were computed with others can't be continued. */
+/* Scales are numbers in the operations of graphs, so the prepared graphs go when one changes, and sequences
+ * that were computed with others can't be continued. */
 int context_set_scales(struct engine_context *context, const float *scales)
 {
     struct engine_plan *plan = context->plan;

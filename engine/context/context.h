@@ -61,11 +61,12 @@ static inline const struct open_device *device_at(const struct engine_context *c
     return &context->plan->set.devices[number];
 }
 
-/* engine_decode in two halves, so that several batches are computed at once: starts one, see plan_groups; waits for the
- * oldest one. Until then, `logits` must stay, and its sequences as they are: no other batch has one of them. All that are
- * started have no more than n_batch tokens together and ask for no states, and there are fewer than PLAN_MAX_GROUPS before
- * a start. Fails without a change if the batch is refused; any other failure ends all batches that were started, and their
- * sequences are as before them, as far as possible: then n_flights is 0. */
+/* engine_decode in two halves, so that several batches are computed at once: starts one, see plan_groups;
+ * waits for the oldest one. Until then, `logits` must stay, and its sequences as they are: no other batch has
+ * one of them. All that are started have no more than n_batch tokens together and ask for no states, and
+ * there are fewer than PLAN_MAX_GROUPS before a start. Fails without a change if the batch is refused; any
+ * other failure ends all batches that were started, and their sequences are as before them, as far as
+ * possible: then n_flights is 0. */
 int context_start(struct engine_context *context, const struct engine_batch *batch, float *logits);
 int context_finish(struct engine_context *context);
 

@@ -229,7 +229,7 @@ int cluster_read(const char *path, struct device_set *set)
     return status;
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------------------------------------- */
 
 static json_t *describe_device(const struct open_device *device)
 {

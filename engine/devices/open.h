@@ -44,8 +44,8 @@ struct open_device {
     double speed;    /* GB/s of weights, see measure.h; 0: unknown */
     struct device_pace pace;
     struct device_link link;
-    bool
-        is_described; /* in a file: the backend and the handle are those of device 0, to ask what it could do */
+    /* In a file: the backend and the handle are those of device 0, to ask what it could do. */
+    bool is_described;
 };
 
 /* The process that a device is in, as its backend numbers them; 0: this one. */

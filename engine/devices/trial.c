@@ -63,8 +63,8 @@ static int compare(const void *one, const void *other)
     return (*a > *b) - (*a < *b);
 }
 
-/* How often the chain runs in a round is found by doubling it. Fills rounds[*n], ascending; *n becomes smaller if they
- * take long. */
+/* How often the chain runs in a round is found by doubling it. Fills rounds[*n], ascending; *n becomes
+ * smaller if they take long. */
 static int run(struct trial *trial, double least, double *rounds, int *n)
 {
     const double begin = seconds_now();
@@ -103,7 +103,7 @@ static struct engine_tensor activations(uint64_t n, uint64_t columns)
                                   .nb = {4, 4 * n, 4 * n * columns, 4 * n * columns}};
 }
 
-/* Fills a product but for its memory. */
+/* Fills a product except its memory. */
 static void describe(struct product *product, uint32_t type, const struct trial_matrix *matrix,
                      uint64_t columns)
 {

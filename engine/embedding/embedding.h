@@ -30,7 +30,7 @@ struct dense {
     double *between[2]; /* [the most that a step gives], scratch of dense_apply */
 };
 
-/* Fills in *dense but for the weights, which are NULL. Errors of tensors that do not fit each other. */
+/* Fills in *dense except the weights, which are NULL. Errors of tensors that do not fit each other. */
 int dense_describe(const struct engine_model *model, struct dense *dense);
 
 /* The steps with their weights; *dense is NULL if the model has none. Free it with dense_free. */
@@ -45,7 +45,8 @@ void dense_apply(const struct dense *dense, const double *state, float *values);
 
 /* Of a model with tensors of the names cls and cls.output:
  *
- *   x = activation(cls x + cls.bias); x = norm(x), if there is a cls.norm; scores = cls.output x + cls.output.bias
+ *   x = activation(cls x + cls.bias); x = norm(x), if there is a cls.norm; scores = cls.output x +
+ *   cls.output.bias
  *
  * Either matrix may be missing, but not both. */
 struct head {
@@ -63,7 +64,7 @@ struct head {
     double *between;  /* [n_dense], scratch of head_apply */
 };
 
-/* Fills in *head but for the weights, which are NULL. False: the model has no head, or *status says what is
+/* Fills in *head except the weights, which are NULL. False: the model has no head, or *status says what is
  * wrong with it. */
 bool head_describe(const struct engine_model *model, struct head *head, int *status);
 

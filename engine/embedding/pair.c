@@ -180,7 +180,7 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
     if (!status)
         status =
             api->encode(tokenizer, first.data, first.length, ENGINE_ENCODE_BOS_EOS, collect_tokens, pair);
-    /* What the tokenizer adds behind a text: all that is not the text's and not in front of it. */
+    /* What the tokenizer adds after a text: all tokens that are neither the text's nor before it. */
     size_t n_added = pair->count - plain.count, n_before = 0;
     if (!status && pair->count >= plain.count)
         while (n_before < n_added && n_before < around.count && pair->ids[n_before] == around.ids[n_before] &&

@@ -130,7 +130,7 @@ static const char *const prose[] = {"prompt",
                                     "description",
                                     "dry_sequence_breakers",
                                     NULL};
-/* Fields that are data, whatever they consist of: parts of schemas, and variables of templates. */
+/* Fields that are data of any form: parts of schemas, and variables of templates. */
 static const char *const data[] = {"const", "enum", "default", "examples", "chat_template_kwargs", NULL};
 /* Fields of a line, not of what is in it, that are only given back. */
 static const char *const given_back[] = {"id", "custom_id", NULL};

@@ -15,10 +15,10 @@
  * be found. A sequence that is cut back, copied or found again becomes only as long as its blocks in reach
  * still have places: it can't be continued from anywhere else.
  *
- * Models with states (kv_add_states) can continue a sequence only where its state is known: at its end, or at a
- * snapshot. One is kept of where a prompt begins and of where one ends (kv_begin). Cutting back and copying end
- * at the last such position, and blocks are not found by their tokens; kv_reuse looks at the sequences and
- * their snapshots instead. */
+ * Models with states (kv_add_states) can continue a sequence only where its state is known: at its end, or at
+ * a snapshot. One is kept of where a prompt begins and of where one ends (kv_begin). Cutting back and copying
+ * end at the last such position, and blocks are not found by their tokens; kv_reuse looks at the sequences
+ * and their snapshots instead. */
 #ifndef ENGINE_KV_CACHE_H
 #define ENGINE_KV_CACHE_H
 
@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define KV_BLOCK_SIZE 32 /* positions of a block */
-/* A sequence that grew by single positions can be cut back by this many, whatever the window: guesses that
+/* A sequence that grew by single positions can be cut back by this many with any window: guesses that
  * were wrong. */
 #define KV_REWIND 32
 /* The window pool has places that no sequence has in reach, so that beginnings are found again: for each
@@ -75,8 +75,8 @@ static inline uint32_t kv_states_for(uint32_t n_sequences)
 /* Adds states to an empty cache. False: out of memory. */
 bool kv_add_states(struct kv_cache *cache);
 
-/* Before tokens are appended: growth[s] to each sequence s. Keeps snapshots of sequences where a prompt begins
- * (more than one token comes) or has ended (it grew by more than one before). */
+/* Before tokens are appended: growth[s] to each sequence s. Keeps snapshots of sequences where a prompt
+ * begins (more than one token comes) or has ended (it grew by more than one before). */
 void kv_begin(struct kv_cache *cache, const uint32_t *growth);
 
 /* The copies of states that must be made before the next batch runs, in this order; and that they have been

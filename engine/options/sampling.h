@@ -35,7 +35,7 @@ void sampling_free(struct sampling *sampling);
  * nothing for --beams, which don't sample. Returns an enum engine_status. */
 int sampling_adopt(const struct arguments *arguments, struct engine_model *model, struct sampling *sampling);
 
-/* Whether a vocabulary of so many tokens has those of --logit-bias and --ban-token. */
+/* Whether a vocabulary of n_tokens tokens has those of --logit-bias and --ban-token. */
 int sampling_check_tokens(const struct sampling *sampling, uint32_t n_tokens);
 
 /* The options with a seed. */

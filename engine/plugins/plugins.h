@@ -15,7 +15,7 @@ struct plugin {
     void *library;                    /* dlopen's handle; NULL if refused */
     const struct engine_plugin *info; /* its description; NULL if refused */
     char *name;                       /* NULL if refused before its description was read */
-    uint32_t abi_major, abi_minor;    /* 0.0 likewise */
+    uint32_t abi_major, abi_minor;    /* 0.0: the same */
     char *real_path;                  /* without symbolic links; NULL if there is no such file */
     bool has_read_settings;           /* in its entry call, and then all that it knows */
 };

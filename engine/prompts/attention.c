@@ -255,7 +255,7 @@ json_t *attention_json(const struct attention_map *map)
 /* attention-page.html, which the build makes a string of. */
 extern const char attention_page[];
 
-/* Tokens are text, whatever they spell: JSON in which nothing ends the element or begins another. */
+/* Tokens are text, even those that spell tags: JSON in which nothing ends the element or begins another. */
 static int write_facts(const struct attention_map *map, FILE *file)
 {
     struct engine_model_info info = {.struct_size = sizeof info};

@@ -29,7 +29,7 @@ struct vocabulary {
 };
 int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary);
 
-/* Refuses a model with an encoder and a decoder, which the command has no use for. */
+/* Refuses models with an encoder and a decoder, which the command doesn't support. */
 int refuse_source(struct engine_model *model, const char *command);
 
 /* Refuses an encoder before anything else is asked for, where the command needs a model that writes. */

@@ -21,10 +21,10 @@ struct likely_token {
 struct likely {
     uint32_t n_most; /* tokens to keep, 1 or more */
     uint32_t n;      /* kept: n_most, or all if there are fewer */
-    struct likely_token
-        *top; /* [n], room for [n_most]: the highest logits in order; of equals, the lower id first */
-    double
-        log_total; /* of the sum of exp(logit), in float64: a token's log-probability is its logit less this */
+    /* [n], room for [n_most]: the highest logits in order; of equals, the lower id first. */
+    struct likely_token *top;
+    /* Of the sum of exp(logit), in float64: a token's log-probability is its logit less this. */
+    double log_total;
 };
 
 /* Reads the logits [n_vocab] of a position. -infinity is a logit: the token is impossible. Returns an enum

@@ -1,7 +1,7 @@
 /* beam-search.h: beam search as arithmetic on rows of logits: it knows neither the context nor texts, so it
  * can be tested without a model.
  *
- * The n_beams likeliest unfinished texts are continued together, one token in each round. A text that ends
+ * The n_beams most likely unfinished texts are continued together, one token in each round. A text that ends
  * becomes a hypothesis, whose score is the sum of its tokens' log-probabilities, divided by its length, the
  * token that ended it included, to the power of the length penalty. The n_beams hypotheses with the highest
  * scores are the result. Which texts count, and when to stop, is as in transformers' generate (_beam_search

@@ -1,5 +1,5 @@
-/* beams.c: requests with beams in the queue: which sequence of the context each live beam has, what of it is
- * computed, and its results.
+/* beams.c: requests with beams in the queue: which sequence of the context each live beam has, how much of it
+ * is computed, and its results.
  *
  * Live beams all have the same length. Usually each has one token to be computed, and the step computes those
  * of all beams; then beam_search_advance says which beams go on, and how. A beam that goes on in two ways is
@@ -18,8 +18,8 @@
 
 struct beams {
     struct beam_search search;
-    int32_t
-        *sequences; /* [n_beams] those of the live beams, then those not in use; -1 while the request waits */
+    /* [n_beams] those of the live beams, then those not in use; -1 while the request waits. */
+    int32_t *sequences;
     size_t *n_cached; /* [n_beams] of each live beam */
     struct engine_match *
         *matches;                /* [n_beams] of the live beams; NULL: there is no grammar, or no token yet */

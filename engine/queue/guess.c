@@ -3,7 +3,7 @@
  * tokens are chosen one after the other, as always, from the logits of their positions; the first that
  * differs from its guess ends this, and the wrong guesses are dropped from the cache.
  *
- * So a text is identical to the byte with and without guesses, at any temperature, whatever was guessed and
+ * So a text is identical to the byte with and without guesses, at any temperature, for any guesses and
  * however much. For a deterministic guess this is equivalent to rejection sampling (Leviathan et al., arXiv
  * 2211.17192; Chen et al., arXiv 2302.01318): guess g is accepted with the model's probability p(g), and its
  * replacement is drawn from p without g. Drafts drawn from their own distribution would be accepted more

@@ -1,7 +1,7 @@
 /* pace.h: how many tokens to guess for a request in the next step, from how often guesses came true and
  * what steps with more tokens cost. Pure arithmetic, tested on paper.
  *
- * Guessing never costs much where it fails, whatever the estimates say, because a request stakes only what
+ * Guessing never costs much where it fails, even with wrong estimates, because a request stakes only what
  * it has: half a token's time at first, a hundredth of the time of each token that it gets, and what
  * guesses have won, up to a few tokens' time. */
 #ifndef ENGINE_QUEUE_PACE_H
@@ -16,7 +16,7 @@
  * rates. */
 enum pace_source { PACE_LOOKUP_2, PACE_LOOKUP_3, PACE_LOOKUP_4, PACE_LOOKUP_8, PACE_DRAFT, PACE_SOURCES };
 
-/* What a step of so many tokens costs, as measured. */
+/* What a step of some number of tokens costs, as measured. */
 struct step_costs {
     double seconds[COST_COLUMNS + 1]; /* 0: not measured */
 };
@@ -36,7 +36,7 @@ void pace_create(struct pace *pace);
 /* What is known when a number of guesses is chosen. */
 struct pace_question {
     enum pace_source source;
-    size_t n_most;     /* guesses that there are, or could be */
+    size_t n_most;     /* guesses made, or possible */
     size_t n_requests; /* that get a token in the step in any case */
     size_t n_tokens;   /* in the step so far, with the guesses for others */
     const struct step_costs *costs;
@@ -55,7 +55,7 @@ struct pace_answer pace_choose(const struct pace *pace, const struct pace_questi
 
 /* What became of the guesses of a step. */
 void pace_record(struct pace *pace, enum pace_source source, size_t n_guess, size_t n_accepted, double cost);
-/* The step gave the request so many tokens. */
+/* The step gave the request this many tokens. */
 void pace_earn(struct pace *pace, size_t n_tokens);
 
 #endif

@@ -79,9 +79,9 @@ struct request;
 /* What a request is for: it decides what a step computes for the request, and what becomes of that. All
  * others that deal with requests only know these functions. */
 struct request_kind {
-    bool
-        decodes; /* a token a step in one sequence, so tokens can be guessed, and steps divided into groups */
-    bool pools;  /* it needs all states of the prompt, and no logits */
+    /* A token a step in one sequence, so tokens can be guessed, and steps divided into groups. */
+    bool decodes;
+    bool pools; /* it needs all states of the prompt, and no logits */
 
     /* Checks what is asked for, and makes the kind's part of a request whose text part is made. NULL: there
      * is none. */
@@ -231,8 +231,8 @@ struct engine_queue {
     struct requests incoming; /* submitted, not yet seen by the thread that runs the queue; also in `all` */
     uint64_t last_id;
     bool running, stopping, dropping;
-    struct engine_queue_info
-        counts; /* for engine_queue_get_info; n_running and n_waiting are kept up to date */
+    /* For engine_queue_get_info; n_running and n_waiting are kept up to date. */
+    struct engine_queue_info counts;
 
     /* Only for the thread that runs the queue. */
     struct requests active;     /* by rank (see plan-step.h): waiting or running */
@@ -371,7 +371,7 @@ bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, b
 /* Lets the encoder read the tokens as source texts, see engine_encode. */
 int step_batch_encode(const struct step_batch *batch, struct engine_context *context);
 
-/* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.
+/* Decodes, and measures what a step of this many tokens costs; not the first of a shape, which costs more.
  * `costs` NULL: not measured. `states` as in struct engine_batch. */
 int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
                       float *states, struct step_costs *costs);
@@ -438,7 +438,7 @@ void draft_seconds(const struct draft *draft, const struct request *request, dou
 int draft_guess(struct draft *draft, const struct requests *requests);
 /* A request starts in a sequence, in which the draft model may know of another text. */
 void draft_begin(const struct draft *draft, const struct request *request);
-/* Forgets what the draft model knows in a sequence beyond so many tokens: guesses that did not come true,
+/* Forgets what the draft model knows in a sequence beyond this many tokens: guesses that did not come true,
  * or all. */
 void draft_truncate(const struct draft *draft, uint32_t sequence, size_t n_tokens);
 

@@ -256,10 +256,10 @@ int engine_template_render(const struct engine_template *template, const struct 
 /* ---- Tokens -------------------------------------------------------------------------------------------- */
 
 /* The tokens of a text that is partly the template's and partly the user's. Special tokens count only where
- * the template wrote all of their bytes; what a user wrote is text, whatever it spells.
+ * the template wrote all of their bytes; text from a user stays text, even if it spells one.
  *
  * Most texts have no such spelling in the user's part, and the tokenizer takes them whole. Otherwise the text
- * is cut at the template's special tokens, and what is between them is encoded as plain text. A tokenizer
+ * is cut at the template's special tokens, and the text between them is encoded as plain text. A tokenizer
  * treats text after a special token as it treats a text's beginning, so both ways give the same tokens. */
 
 /* Tokens that ENGINE_ENCODE_SPECIAL recognises in addition to those that are always recognised. */

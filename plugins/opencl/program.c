@@ -74,8 +74,8 @@ static cl_int load_binary(struct engine_device *device, struct program *program)
     return error;
 }
 
-/* Where a driver gives no binary the next run compiles again. It is asked only where the binary can be kept: PoCL
- * compiles every kernel once more to answer. */
+/* Where a driver gives no binary the next run compiles again. It is asked only where the binary can be kept:
+ * PoCL compiles every kernel once more to answer. */
 static void save_binary(const struct engine_device *device, const struct program *program)
 {
     struct program_key space;

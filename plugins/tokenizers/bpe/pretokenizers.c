@@ -25,7 +25,7 @@
     ENDS_ANY_CASE "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" NUMBERS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES_SPACES
 
 /* GPT-4o's: capital letters before small ones. Letters beyond ASCII count as both. MARKS: "\\p{M}" where
- * combining marks do likewise. */
+ * combining marks do the same. */
 #define CAPITALS(MARKS) "[A-Z\\p{LX}" MARKS "]"
 #define SMALL(MARKS)    "[a-z\\p{LX}" MARKS "]"
 #define GPT_4O(MARKS, ENDS, NUMBERS)                                                                         \

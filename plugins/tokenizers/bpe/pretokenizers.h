@@ -9,7 +9,7 @@ enum pretokenizer_flags {
     PRE_WHOLE_WORDS = 1, /* a word that is a token is taken as it is, without merging */
     PRE_ADD_BOS = 2,     /* texts begin with BOS unless the metadata say otherwise */
     PRE_NO_BOS = 4,      /* there is no BOS unless the metadata name one */
-    PRE_ALWAYS_BOS = 8,  /* texts begin with BOS whatever the metadata say */
+    PRE_ALWAYS_BOS = 8,  /* texts begin with BOS even if the metadata say otherwise */
     PRE_CHARACTERS =
         16, /* not byte-level: tokens are spelled as they are, U+2581 for a space; words are lines */
     PRE_WHOLE_BREAKS = 32, /* a run of line breaks that is a token is taken as it is */

@@ -61,7 +61,7 @@ static bool is_digit(uint8_t class)
     return class >= '0' && class <= '9';
 }
 
-/* Ends a part of the text at `at`: what is between there and *done goes to the next expression. */
+/* Ends a part of the text at `at`: the text between *done and there goes to the next expression. */
 static int cut(const struct split *split, size_t expression, const uint8_t *text, size_t *done, size_t at)
 {
     size_t begin = *done;

@@ -1,5 +1,5 @@
-/* byte-level.h: GPT-2's way to write bytes as printable characters: those that are printable in Latin-1 stand for
- * themselves, the others are U+0100 and on, in order. */
+/* byte-level.h: GPT-2's way to write bytes as printable characters: those that are printable in Latin-1 stand
+ * for themselves, the others are U+0100 and on, in order. */
 #ifndef TOKENIZERS_COMMON_BYTE_LEVEL_H
 #define TOKENIZERS_COMMON_BYTE_LEVEL_H
 

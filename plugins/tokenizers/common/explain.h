@@ -2,7 +2,8 @@
  * engine_explain_step). Tokenizers encode as always, except that they look nothing up among the words seen
  * before; where output->explanation is not NULL, they report here what they are doing.
  *
- *   explain_special | explain_normalized, explain_text, explain_word, what happens in the word, its tokens; explain_word, …
+ *   explain_special | explain_normalized, explain_text, explain_word, what happens in the word, its tokens;
+ *   explain_word, …
  *
  * Once the caller's sink has stopped, nothing more is reported. */
 #ifndef TOKENIZERS_COMMON_EXPLAIN_H

@@ -1,5 +1,5 @@
 /* longest.h: greedy longest match: the longest token that the text begins with, then the longest that the
- * rest begins with, and so on, in time linear in the text whatever the tokens (Song, Salcianu, Song, Dopson,
+ * rest begins with, and so on, in time linear in the text for any tokens (Song, Salcianu, Song, Dopson,
  * Zhou, "Fast WordPiece Tokenization", arXiv 2012.15524).
  *
  * Plainly done, a match that runs on past the longest token and then fails has to be read again. Here each

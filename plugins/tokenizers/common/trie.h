@@ -1,5 +1,5 @@
 /* trie.h: a set of byte strings, each with a value, for looking up whole strings and all prefixes of a text.
- * The edges of all nodes are in one hash table, so that a step costs one probe whatever the fan-out, and
+ * The edges of all nodes are in one hash table, so that a step costs one probe for any fan-out, and
  * building is linear in the bytes put in. */
 #ifndef TOKENIZERS_COMMON_TRIE_H
 #define TOKENIZERS_COMMON_TRIE_H

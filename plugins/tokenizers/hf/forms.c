@@ -92,7 +92,7 @@ int forms_apply(enum form form, struct engine_string text, struct forms_workspac
     int status = text_reserve(out, text.length);
     work->count = 0;
     for (size_t at = 0; !status && at < text.length;) {
-        /* ASCII but for the last of it, with which marks may compose. */
+        /* ASCII except for the last of it, with which marks may compose. */
         size_t end = at;
         while (end < text.length && (unsigned char)text.data[end] < 0x80) end++;
         size_t kept = end < text.length && end > at ? end - 1 : end;

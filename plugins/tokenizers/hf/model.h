@@ -38,8 +38,8 @@ struct model {
     size_t most_characters;
 };
 
-/* `json` is the model of tokenizer.json without vocabulary and merges; these are in the metadata. `outside` is
- * taken over. A zeroed or failed one may be destroyed. */
+/* `json` is the model of tokenizer.json without vocabulary and merges; these are in the metadata. `outside`
+ * is taken over. A zeroed or failed one may be destroyed. */
 int model_create(struct model *model, const struct json_at *json, const struct vocab *vocab, uint8_t *outside,
                  const struct engine_metadata *metadata);
 void model_destroy(struct model *model);
@@ -65,8 +65,8 @@ struct model_workspace {
 };
 void model_workspace_free(struct model_workspace *workspace);
 
-/* Appends the ids of a piece, which is not empty. If output->explanation is not NULL, the piece is its word, and
- * what is done is reported there. */
+/* Appends the ids of a piece, which is not empty. If output->explanation is not NULL, the piece is its word,
+ * and what is done is reported there. */
 int model_encode(const struct model *model, struct model_workspace *workspace, struct engine_string piece,
                  struct output *output);
 

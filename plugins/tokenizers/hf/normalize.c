@@ -202,7 +202,7 @@ static int lowercase(struct engine_string text, struct text_buffer *out)
     return status;
 }
 
-/* How many times as long replacements may make a text, and by how many bytes whatever its length. */
+/* How many times as long replacements may make a text, and by how many bytes more at any length. */
 enum { MOST_GROWTH = 64, FREE_GROWTH = 1 << 16 };
 
 /* ---- Steps ---- */

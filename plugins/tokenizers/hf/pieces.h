@@ -36,7 +36,7 @@ enum behavior {
     BEHAVIOR_CONTIGUOUS
 };
 
-/* Cuts one piece: receives its matches and what is between them, in order, as ranges of its bytes. */
+/* Cuts one piece: receives its matches and the texts between them, in order, as ranges of its bytes. */
 struct cutter {
     struct pieces *pieces;
     struct piece piece;

@@ -1,5 +1,5 @@
-/* plugin.c: the tokenizer plugin `hf`: what Hugging Face's tokenizer.json says, part by part. It serves models
- * whose metadata have tokenizer.engine.model "hf"; the model's directory is read into them. */
+/* plugin.c: the tokenizer plugin `hf`: what Hugging Face's tokenizer.json says, part by part. It serves
+ * models whose metadata have tokenizer.engine.model "hf"; the model's directory is read into them. */
 #include "plugin-api.h"
 
 #include <stdlib.h>

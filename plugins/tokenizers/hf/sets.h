@@ -29,8 +29,8 @@ int set_intersect(struct set *set, const struct set *other);
 
 bool set_has(const struct set *set, uint32_t character);
 
-/* Where an expression names a set. Oniguruma's \w alone has the superscripts and fractions of Latin 1, which it
- * has not within brackets. */
+/* Where an expression names a set. Oniguruma's \w alone has the superscripts and fractions of Latin 1, which
+ * it has not within brackets. */
 enum set_place { SET_ALONE, SET_IN_BRACKETS };
 
 /* Adds a property by the name that \p{NAME} has, in any case, with or without "_", " " and "-".

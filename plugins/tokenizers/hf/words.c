@@ -129,8 +129,8 @@ int word_piece_create(struct model *model, const struct json_at *json)
     return status;
 }
 
-/* The longest token that the text begins with, whose part in the trie begins at `node`. All that it begins with
- * are reported to `explanation`, unless that is NULL. */
+/* The longest token that the text begins with, whose part in the trie begins at `node`. All that it begins
+ * with are reported to `explanation`, unless that is NULL. */
 static int32_t longest(const struct model *model, struct explanation *explanation, uint32_t node,
                        const char *text, size_t length, size_t *taken)
 {

@@ -1,7 +1,7 @@
 /* model.h: a prepared SentencePiece unigram vocabulary: the character map, and an automaton that knows at
  * each place of a text all tokens that end there.
  *
- *   text ── normalize.c: character map, white space ──▶ normalized text ── viterbi.c: likeliest tokens ──▶
+ *   text ── normalize.c: character map, white space ──▶ normalized text ── viterbi.c: best tokens ──▶
  *   ids */
 #ifndef TOKENIZERS_UGM_MODEL_H
 #define TOKENIZERS_UGM_MODEL_H

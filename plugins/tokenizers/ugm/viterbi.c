@@ -1,4 +1,4 @@
-/* viterbi.c: the likeliest way to put a text together from tokens (Kudo, "Subword Regularization", arXiv
+/* viterbi.c: the most likely way to put a text together from tokens (Kudo, "Subword Regularization", arXiv
  * 1804.10959): for each place in the text the best sum of scores of tokens up to there (Viterbi). Of equal
  * sums the one whose last token is longest counts.
  *
