@@ -82,13 +82,13 @@ const struct command commands[] = {
      .run = command_info},
     {.name = "logits",
      .synopsis = "[-m MODEL] --text TEXT|--tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
-     .summary = "Writes the logits of every position of a list of tokens, and what is behind them.",
+     .summary = "Writes the logits or the hidden states of every position of a list of tokens.",
      .details = "The file is in NumPy format: float32, [tokens, vocabulary]. An existing file is replaced "
                 "only when the new one is complete; a device, a FIFO or a symbolic link is written directly. "
                 "OUT must not be one of the input files.\n"
                 "--json writes the numbers as JSON, to standard output without -o. --top N prints the N most "
                 "likely next tokens after each position instead.\n"
-                "--hidden and --lens look behind the logits; -o isn't needed then.",
+                "With --hidden or --lens, -o isn't needed.",
      .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
                  "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n"
                  "  engine logits -m llama.gguf --text \"The capital of France is\" --top 5\n"
@@ -97,7 +97,7 @@ const struct command commands[] = {
      .run = command_logits},
     {.name = "score",
      .synopsis = "[-m MODEL] -p PROMPT --answer TEXT [--answer TEXT...] [OPTION...]",
-     .summary = "Tells how likely a model finds given answers to a prompt.",
+     .summary = "Scores given answers to a prompt by their log-probability.",
      .details =
          "For each answer: PROBABILITY is its share among the answers (a softmax of LOGPROB), LOGPROB the "
          "natural logarithm of the probability that the model writes it after the prompt, and PER TOKEN and "
@@ -210,7 +210,7 @@ const struct command commands[] = {
          "Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K (Q3_K, Q4_K and Q5_K mean the mixes "
          "that end in M). A mix assigns types as llama-quantize does: the output matrix and the most "
          "important layers get more bits, unless --pure is given. Norms, vectors and metadata are kept.\n"
-         "IN is a GGUF file with matrices in F32, F16 or BF16, a directory of Hugging Face, or a llama2.c "
+         "IN is a GGUF file with matrices in F32, F16 or BF16, a Hugging Face directory, or a llama2.c "
          "checkpoint (--tokenizer adds its vocabulary). An existing OUT is replaced only when the new file "
          "is complete.",
      .examples = "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M\n"

@@ -137,10 +137,10 @@ static void man_of_engine(void)
 {
     man_begin(NULL, "runs large language models on this machine");
     fputs(".B engine\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", stdout);
-    put_roff("Reads a model (GGUF, a directory of Hugging Face, or a llama2.c checkpoint), spreads it over "
-             "the devices that it finds, "
-             "and generates text. Everything that depends on hardware or on a vocabulary is in plugins. "
-             "Without a command, engine runs a model. Each command has its own manual page.");
+    put_roff(
+        "Reads a model (GGUF, a Hugging Face directory, or a llama2.c checkpoint), spreads it over the "
+        "devices that it finds, and generates text. Everything that depends on hardware or on a vocabulary "
+        "is in plugins. Without a command, engine runs a model. Each command has its own manual page.");
     fputs("\n.SH COMMANDS\n", stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf(".TP\n\\fBengine %s\\fR\n", command->name);

@@ -193,7 +193,7 @@ const struct option options_measures[] = {
      .minimum = 1,
      .maximum = 100000,
      .help = "Prints the N highest logits of each position with their probabilities, instead of all; with "
-             "--lens, the N likeliest tokens after each layer (default there: 3); with --json as JSON"},
+             "--lens, the N most likely tokens after each layer (default there: 3); with --json as JSON"},
 
     {.name = "output",
      .letter = 'o',
@@ -228,8 +228,8 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(lens),
      .commands = " logits ",
-     .help = "Lists the likeliest next tokens after each layer: what the final norm and the output matrix "
-             "make of its hidden state (the logit lens)"},
+     .help = "Lists the most likely next tokens after each layer: the final norm and the output matrix "
+             "applied to its hidden state (the logit lens)"},
 
     {.name = "token",
      .value = "N|TEXT",

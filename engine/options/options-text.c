@@ -448,7 +448,7 @@ const struct option options_sampling[] = {
     SAMPLING_TEXT("logit-bias", 'l', "ID+BIAS", OPTION_LIST, logit_bias, NULL,
                   "Adds to the logit of a token: `15043+1`, `15043-1`; `15043-inf` bans it; may be repeated"),
     SAMPLING_TEXT("ban", 0, "TEXT", OPTION_LIST, ban, NULL,
-                  "Never writes this text, whatever tokens it is made of; may be repeated"),
+                  "Never writes this text, in any tokenization; may be repeated"),
     SAMPLING_TEXT("ban-token", 0, "ID", OPTION_LIST, ban_tokens, NULL,
                   "Never chooses this token; may be repeated"),
     {.name = "beams",

@@ -431,9 +431,8 @@ const struct option options_serve[] = {
                "Refuses requests with fields that the server doesn't know, instead of ignoring these"),
     SERVE_NUMBER("attention-tokens", "N", most_attention, "512", 0, 65536, NULL,
                  "The longest conversation whose attention weights can be asked for, in tokens; 0: none"),
-    SERVE_NUMBER(
-        "max-unread", "KIB", pending_kib, "4096", 64, 1e6, NULL,
-        "Most of a streamed answer that may wait for a client that reads slowly, before it is broken off"),
+    SERVE_NUMBER("max-unread", "KIB", pending_kib, "4096", 64, 1e6, NULL,
+                 "Unsent bytes per stream before a slow client is dropped"),
     SERVE_NUMBER("connections", "N", n_connections, "1000", 1, 1e5, NULL, "Number of open connections"),
     SERVE_NUMBER("connections-each", "N", n_connections_each, "1000", 1, 1e5, NULL,
                  "Number of open connections from one address"),
