@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "common/assert.h"
+#include "common/text.h"
 #include "internal.h"
 #include "model/model.h"
 #include "plugins/plugins.h"
@@ -27,19 +27,24 @@ static int32_t find_first(const struct token_texts *texts, struct engine_decoder
     return -1;
 }
 
+static int append_text(struct text_buffer *bytes, struct engine_string text)
+{
+    return text_buffer_add(bytes, text.data, text.length) ? ENGINE_OK : error_memory("texts of tokens");
+}
+
 static int fill(struct token_texts *texts, struct engine_decoder *decoder)
 {
     const struct engine_tokenizer_api *api = texts->api;
     int32_t first = find_first(texts, decoder);
-    struct bytes bytes = {0};
+    struct text_buffer bytes = {0};
     int status = ENGINE_OK;
     for (uint32_t id = 0; id < texts->n_tokens && !status; id++) {
         struct engine_string text = {"", 0}, rest = {"", 0};
         if (first >= 0) status = api->decode(decoder, first, &text);
         if (!status) status = api->decode(decoder, (int32_t)id, &text);
-        if (!status) status = bytes_add(&bytes, text.data, text.length, "texts of tokens");
+        if (!status) status = append_text(&bytes, text);
         if (!status) status = api->decode_end(decoder, &rest);
-        if (!status) status = bytes_add(&bytes, rest.data, rest.length, "texts of tokens");
+        if (!status) status = append_text(&bytes, rest);
         texts->ends[id] = bytes.size;
     }
     texts->bytes = bytes.data;
