@@ -139,6 +139,8 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
 {
     json_error_t reason;
     line->root = json_read(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
+    if (!line->root && json_error_code(&reason) == json_error_out_of_memory)
+        return snprintf(error, 256, "%s", TEXT_OPTION_NO_MEMORY), false;
     if (!line->root) return snprintf(error, 256, "not JSON: %.200s", reason.text), false;
     if (!json_is_object(line->root)) return snprintf(error, 256, "not a JSON object"), false;
     const char *name;
