@@ -35,12 +35,12 @@
 static inline bool array_resize(void *array, size_t count, size_t size)
 {
     size_t bytes;
-    void *items;
+    void *old, *grown;
     if (__builtin_mul_overflow(count, size, &bytes)) return false;
-    memcpy(&items, array, sizeof items);
-    items = realloc(items, bytes);
-    if (!items) return false;
-    memcpy(array, &items, sizeof items);
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, bytes);
+    if (!grown) return false;
+    memcpy(array, &grown, sizeof grown);
     return true; /* cppcheck-suppress memleak ; it lives on in *array */
 }
 
