@@ -45,4 +45,10 @@ static inline unsigned all_or_emulated(unsigned all, unsigned sample)
     return EMULATED ? all_or_sample(all, sample) : all;
 }
 
+/* `all`, or `sample` where a case takes several times as long as elsewhere. */
+static inline unsigned all_or_slow(unsigned all, unsigned sample)
+{
+    return EMULATED || UNDER_ADDRESS_SANITIZER ? all_or_sample(all, sample) : all;
+}
+
 #endif

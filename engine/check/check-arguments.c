@@ -438,7 +438,7 @@ static void uses_of_weights(struct suite *suite, const void *args)
                                       .type = ENGINE_TYPE_F32,
                                       .type_name = "F32",
                                       .ne = {64, 20, 4, 1},
-                                      .data_size = 64 * 20 * 4 * sizeof(float)};
+                                      .data_size = (size_t)64 * 20 * 4 * sizeof(float)};
     uint64_t bytes;
     (void)args;
     desc.uses = ENGINE_WEIGHT_MATRICES | ENGINE_WEIGHT_ROWS;
