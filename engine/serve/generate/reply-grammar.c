@@ -407,8 +407,8 @@ static bool read_grammar(const struct reply_grammar_input *input, enum engine_gr
     return !status || api_error_of_engine(error, status, param);
 }
 
-static bool grammar_create(struct writer *w, const char *param, struct engine_grammar **grammar,
-                           struct api_error *error)
+static bool reply_grammar_compile(struct writer *w, const char *param, struct engine_grammar **grammar,
+                                  struct api_error *error)
 {
     bool good = w->failed ? api_error_memory(error)
                           : read_grammar(w->input, ENGINE_GRAMMAR_GBNF, w->text.data, w->text.size, param,
@@ -428,7 +428,7 @@ static bool create_for_calls(struct writer *w, const struct params *params, stru
         put_text_or_calls(w, params);
     }
     put_call_rule(w, params);
-    return grammar_create(w, forced ? "tool_choice" : "tools", grammar, error);
+    return reply_grammar_compile(w, forced ? "tool_choice" : "tools", grammar, error);
 }
 
 bool reply_grammar_constrain(const struct reply_grammar_input *input, const struct params *params,
@@ -468,7 +468,7 @@ bool reply_grammar_create(const struct reply_grammar_input *input, const struct 
         if (calls) put_calls(&writer, params);
         grammar_put(&writer, ")");
         if (calls) put_call_rule(&writer, params);
-        return grammar_create(&writer, params->constrained_by, grammar, error);
+        return reply_grammar_compile(&writer, params->constrained_by, grammar, error);
     }
     if (needs_calls(params)) return create_for_calls(&writer, params, grammar, error);
     free(writer.text.data);
