@@ -79,6 +79,10 @@ bool granite_has_attention_alone(const struct hf_config *config);
 bool granite_has_experts(const struct hf_config *config);
 /* Granite 4 has no positions unless it says so; earlier ones always have. */
 void granite4_read_config(struct hf_config *config);
+/* Granite 4 in config.json, where it is one type for three families. */
+#define GRANITE4_TYPE                                                                                        \
+    .keys = {.layer_types = "layers_block_type|layer_types"}, .width = 4096, .layers = 32, .heads = 32,      \
+    .ff = 11008, .context = 2048
 
 #define GRANITE_FACTORS                                                                                      \
     {"attention_multiplier", "attention.scale", HF_FLOAT, 1},                                                \

@@ -62,12 +62,7 @@ static const struct hf_module granitehybrid_modules[] = {
 
 static const struct hf_type granitehybrid_types[] = {
     {.name = "granitemoehybrid",
-     .keys = {.layer_types = "layers_block_type|layer_types"},
-     .width = 4096,
-     .layers = 32,
-     .heads = 32,
-     .ff = 11008,
-     .context = 2048,
+     GRANITE4_TYPE,
      .numbers = granitehybrid_numbers,
      .options = {HF_ATTENTION_BIAS},
      .read = granitehybrid_read_config},
