@@ -2,7 +2,7 @@
  *
  * An array is a pointer, how many elements it has room for, and usually how many it has; it begins as NULL
  * with room for none, and its owner frees it. Growing keeps what is there. Where memory runs out, or the size
- * in bytes does not fit a size_t, growing returns false and changes nothing, so that the caller reports it
+ * in bytes exceeds PTRDIFF_MAX, growing returns false and changes nothing, so that the caller reports it
  * and frees the array as usual:
  *
  *     if (!ARRAY_RESERVE(list->items, list->capacity, list->count + 1)) return error_memory("list");
@@ -36,7 +36,7 @@ static inline bool array_resize(void *array, size_t count, size_t size)
 {
     size_t bytes;
     void *old, *grown;
-    if (__builtin_mul_overflow(count, size, &bytes)) return false;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX) return false;
     memcpy(&old, array, sizeof old);
     grown = realloc(old, bytes);
     if (!grown) return false;
