@@ -1061,6 +1061,8 @@ enum engine_pooling {
     ENGINE_POOLING_TOKENS = 5 /* all states: [n_tokens, n_embd] */
 };
 
+struct engine_reply_options;
+
 struct engine_request {
     size_t struct_size;
     /* The prompt: [n_tokens], at least one; copied. For a model with an encoder and a decoder
@@ -1111,6 +1113,14 @@ struct engine_request {
      * refused. */
     uint32_t n_decoder_tokens;
     const int32_t *decoder_tokens;
+    /* How the text is read as a reply, to limit its reasoning: its `format`, `template_text`, `tools`,
+     * `prompt` and `prompt_marks` count, during engine_queue_submit only. NULL: no limit. It needs
+     * ENGINE_REQUEST_SPECIAL; beams are refused. n_begun counts tokens that belong to the reply. */
+    const struct engine_reply_options *reply;
+    /* With `reply`: tokens inside the reasoning, without its marks. When there are as many, the mark that
+     * ends it is written, and the answer follows. 0: the reply begins with the answer. If a grammar doesn't
+     * allow the mark, it comes as soon as the grammar does. */
+    uint32_t max_reasoning;
 };
 
 /* [thread-safe] Adds a request to the queue. *id receives its number, which is never 0; `id` may be NULL.

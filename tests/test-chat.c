@@ -414,6 +414,17 @@ Test(chat, reasoning)
     terminal_expect_end(&t, 0);
 }
 
+/* A limit ends the reasoning, in each answer. Through pipes that goes to standard error. */
+Test(chat, reasoning_budget)
+{
+    struct program_result result =
+        TALK("Is it so?\nIs it?\n", "-t", "1", "--reasoning-budget", "2", "--grammar",
+             "root ::= \"<think>\" [b-d]{0,200} \"</think>\" \"It is so.\"");
+    program_expect_text(&result, "It is so.\nIt is so.\n", "chat");
+    cr_expect_lt(strlen(result.err), 30, "%s", result.err);
+    program_free(&result);
+}
+
 /* ---- Through pipes ------------------------------------------------------------------------------------- */
 
 Test(chat, lines_in_answers_out)

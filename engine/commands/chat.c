@@ -222,6 +222,13 @@ static void take_event(void *user, const struct engine_event *event)
     if (interrupted || chat->status) engine_queue_cancel(chat->queue, event->request);
 }
 
+/* What the template wrote last, not a message, decides where the answer begins: within the reasoning, or
+ * not. */
+static struct engine_string opening_of(const struct chat *chat)
+{
+    return (struct engine_string){chat->seen.data + chat->seen.size - chat->opening, chat->opening};
+}
+
 /* Has the queue write until the answer ends or the context is full. `n_written`: the last tokens are those of
  * the answer so far. */
 static int write_some(struct chat *chat, uint32_t limit, size_t n_written)
@@ -230,6 +237,7 @@ static int write_some(struct chat *chat, uint32_t limit, size_t n_written)
     /* A part after the first doesn't repeat its random numbers. */
     uint64_t seed = chat->seed + n_written * 0x9e3779b97f4a7c15u;
     struct engine_sampler_options sampler = sampling_options(&chat->sampling, seed);
+    chat->reading.prompt = opening_of(chat); /* dropped turns have moved it */
     struct engine_request request = {
         .struct_size = sizeof request,
         .tokens = chat->tokens.ids,
@@ -243,6 +251,8 @@ static int write_some(struct chat *chat, uint32_t limit, size_t n_written)
         .user = chat,
         .grammar = chat->grammar,
         .n_begun = (uint32_t)n_written,
+        .reply = chat->arguments.reasoning_budget < UINT32_MAX ? &chat->reading : NULL,
+        .max_reasoning = chat->arguments.reasoning_budget,
     };
     int status = engine_queue_submit(chat->queue, &request, NULL);
     if (!status) status = engine_queue_run(chat->queue, ENGINE_QUEUE_IDLE);
@@ -274,21 +284,18 @@ static int write_answer(struct chat *chat)
     return status;
 }
 
-/* What the template wrote last, not a message, decides where the answer begins: within the reasoning, or
- * not. */
 static int open_reply(struct chat *chat)
 {
     engine_reply_destroy(chat->reply);
     chat->reply = NULL;
     chat->written.size = chat->content.size = chat->reasoning.size = 0;
     chat->part = 0;
-    const struct engine_reply_options options = {
-        .struct_size = sizeof options,
-        .format = chat->reply_format,
-        .prompt = {chat->seen.data + chat->seen.size - chat->opening, chat->opening},
-        .piece = take_piece,
-        .user = chat};
-    return engine_reply_create(&options, &chat->reply);
+    chat->reading = (struct engine_reply_options){.struct_size = sizeof chat->reading,
+                                                  .format = chat->reply_format,
+                                                  .prompt = opening_of(chat),
+                                                  .piece = take_piece,
+                                                  .user = chat};
+    return engine_reply_create(&chat->reading, &chat->reply);
 }
 
 /* Why the answer ended, if not by itself. */

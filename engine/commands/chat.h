@@ -132,6 +132,7 @@ struct chat {
     struct token_list tokens;
 
     /* The answer that is being written, or the last one. */
+    struct engine_reply_options reading; /* of `reply` */
     struct engine_reply *reply;
     struct text_buffer written, content, reasoning; /* as it came; its parts */
     struct engine_event last;                       /* its text is gone */

@@ -103,6 +103,7 @@ struct arguments {
     const char *chat_template;                /* --chat-template */
     struct argument_list template_args;       /* --template-arg */
     const char *template_variables;           /* --chat-template-kwargs */
+    uint32_t reasoning_budget;                /* --reasoning-budget; UINT32_MAX: no limit */
     bool no_generation_prompt;                /* --no-generation-prompt */
 
     /* tokenize */

@@ -263,6 +263,17 @@ const struct option options_text[] = {
      .commands = TALKING,
      .help = "Sets variables of the template: a JSON object"},
 
+    {.name = "reasoning-budget",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_TEXT,
+     .target = AT(reasoning_budget),
+     .commands = " chat serve ",
+     .initial = "-1",
+     .maximum = 1e9,
+     .endless = true,
+     .help = "Most tokens that a reply may spend on reasoning before its answer; 0: none, -1: no limit"},
+
     {.name = "no-generation-prompt",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,

@@ -9,6 +9,7 @@
  *                 and their kinds: request-text.c (texts, and prompts that are scored), request-pooled.c
  *                 (embeddings, and scores of heads), beams.c (with beam-search.c: which beams go on)
  *   cache.c       the queue's use of the context's cache
+ *   thought.c     how many tokens a reply may spend on reasoning
  *   guess.c       tokens that are guessed from the text so far, and checked by the step
  *   draft.c       the model that guesses them; pace.c: how many are worth it
  *
@@ -124,6 +125,16 @@ extern const struct request_kind request_text, request_scored; /* request-text.c
 extern const struct request_kind request_pooled;               /* request-pooled.c */
 extern const struct request_kind request_beams;                /* beams.c */
 
+/* A limit for the reasoning of a reply. */
+struct thought {
+    struct engine_reply *reply; /* reads the text; NULL: no limit, or no reasoning can follow */
+    uint32_t most, n;           /* tokens inside the reasoning, and those so far */
+    /* [n_end] the tokens that end it, of which n_written have been written; n_end 0: not now */
+    int32_t *end;
+    size_t n_end, n_written, capacity;
+    bool was_ended; /* by the limit */
+};
+
 /* How a request's tokens are chosen and become text. Beams have the settings, the match and the tokens that
  * stop. */
 struct request_text {
@@ -133,6 +144,8 @@ struct request_text {
     size_t n_stop_tokens;
     struct engine_match *match; /* from the beginning; NULL: any text */
     uint32_t n_logprobs;
+    uint32_t n_begun; /* tokens at the end of the prompt that belong to the text */
+    struct thought thought;
     /* Kept while the request is put back. NULL until it first runs. */
     struct engine_sampler *sampler;
     struct engine_decoder *decoder;
@@ -297,6 +310,19 @@ void request_computed(struct engine_queue *queue, struct request *request, const
 void request_count_cached(const struct engine_queue *queue, struct request *request);
 /* As the kind's next_score; SIZE_MAX without one. */
 size_t request_next_score(const struct request *request);
+
+/* ---- thought.c ---- */
+
+/* Checks what the request says of its reply, which may be nothing. */
+int thought_create(const struct engine_request *given, struct thought *thought);
+void thought_free(struct thought *thought);
+/* The text begins: it may begin within the reasoning. */
+int thought_begin(const struct engine_queue *queue, struct thought *thought);
+/* A token has been added, and with it this text. */
+int thought_add(const struct engine_queue *queue, struct thought *thought, int32_t token,
+                const struct engine_string *text);
+/* Whether the limit says which token comes next. */
+bool thought_next(const struct thought *thought, int32_t *token);
 
 /* ---- request-text.c ---- */
 

@@ -111,6 +111,10 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
         return error_raise(queue->tokenizer_status, "%s", queue->tokenizer_message);
     if (given->flags & ENGINE_REQUEST_NO_TEXT && given->n_stop > 0)
         return error_raise(ENGINE_ERROR_ARGUMENT, "stop texts for a request without text");
+    if (given->reply && (!(given->flags & ENGINE_REQUEST_SPECIAL) || given->flags & ENGINE_REQUEST_NO_TEXT ||
+                         given->n_beams > 1))
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "a request with `reply` needs ENGINE_REQUEST_SPECIAL, a text, and no beams");
     int pooling = check_pooling(queue, given);
     if (pooling) return pooling;
     if (given->n_logprobs > MAX_LOGPROBS)
@@ -163,6 +167,7 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->max_tokens = known.max_tokens;
     created->kind = kind_of(&known);
     created->text.n_logprobs = known.n_logprobs;
+    created->text.n_begun = known.n_begun;
     created->scores.n = known.n_score;
     created->event = known.event;
     created->user = known.user;
@@ -173,6 +178,7 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     if (!status && created->kind->create) status = created->kind->create(queue, &known, created);
     if (!status) status = stop_texts_create(&created->text.stop, known.stop, known.n_stop);
     if (!status) status = create_match(queue, &known, &created->text.match);
+    if (!status) status = thought_create(&known, &created->text.thought);
     if (status) goto cleanup;
     created->tokens = request_copy_tokens(known.tokens, known.n_tokens);
     created->n_tokens = created->n_prompt = created->capacity = known.n_tokens;
@@ -207,6 +213,7 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     engine_sampler_destroy(request->text.sampler);
     sampler_settings_free(&request->text.settings);
     engine_match_destroy(request->text.match);
+    thought_free(&request->text.thought);
     logprobs_destroy(&request->text.logprobs);
     lookup_destroy(request->text.lookup);
     stop_texts_destroy(&request->text.stop);

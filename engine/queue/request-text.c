@@ -111,11 +111,13 @@ int request_text_begin(struct engine_queue *queue, struct request *request)
                                             &request->text.decoder);
     /* The decoder sees the prompt, so that the generated text is spaced as a continuation. */
     for (size_t i = 0; i < request->n_prompt && !status; i++) {
-        struct engine_string ignored;
+        struct engine_string said = {0};
         engine_sampler_accept(request->text.sampler, request->tokens[i]);
-        if (text) status = queue->api->decode(request->text.decoder, request->tokens[i], &ignored);
+        if (text) status = queue->api->decode(request->text.decoder, request->tokens[i], &said);
+        if (!status && i >= request->n_prompt - request->text.n_begun)
+            status = thought_add(queue, &request->text.thought, request->tokens[i], &said);
     }
-    return status;
+    return status ? status : thought_begin(queue, &request->text.thought);
 }
 
 /* ---- Tokens ---- */
@@ -183,6 +185,9 @@ static int choose(struct engine_queue *queue, struct request *request, float *lo
         request->text.match ? engine_match_apply(request->text.match, logits, queue->n_sampled) : ENGINE_OK;
     if (!status) status = request_never_end(queue, request, logits);
     if (status) return status;
+    if (thought_next(&request->text.thought, token) &&
+        (!request->text.match || logits[*token] > -INFINITY)) /* a grammar goes first */
+        return ENGINE_OK;
     status = engine_sample(request->text.sampler, logits, token);
     /* The grammar has left tokens that the model finds possible. */
     if (status == ENGINE_ERROR_DATA && request->text.match)
@@ -201,6 +206,7 @@ static int text_of(const struct engine_queue *queue, struct request *request, in
     if (!request->text.decoder) return ENGINE_OK;
     struct engine_string added;
     int status = queue->api->decode(request->text.decoder, token, &added);
+    if (!status) status = thought_add(queue, &request->text.thought, token, &added);
     return status ? status : stop_texts_add(&request->text.stop, added.data, added.length, false, text, stop);
 }
 

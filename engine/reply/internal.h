@@ -126,7 +126,7 @@ struct reply_mark {
     uint32_t formats; /* bits 1 << enum engine_reply_format */
     enum reply_state from;
     const char *text;
-    enum reply_state to;
+    enum reply_state to;  /* if it begins the reasoning, the next mark of the list ends that */
     enum calls_form form; /* to REPLY_CALL: how it is written */
 };
 
@@ -171,6 +171,7 @@ struct engine_reply {
     bool cut;           /* the text ends where a limit cut it */
     bool ended;
     uint32_t n_calls;
+    const struct reply_mark *reasoning; /* the mark that began the reasoning; NULL: a header of gpt-oss did */
 };
 
 /* Appends to one of the reply's texts. */

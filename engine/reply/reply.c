@@ -12,6 +12,7 @@
 #include "common/assert.h"
 #include "common/json-read.h"
 #include "reply/internal.h"
+#include "reply/reasoning.h"
 
 /* ---- Marks ---- */
 
@@ -243,6 +244,7 @@ static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, 
     reply->state = mark->to;
     reply->marked = true;
     if (mark->to == REPLY_CALL) reply->opened = mark;
+    if (mark->to == REPLY_REASONING) reply->reasoning = mark;
     if (mark->to == REPLY_MESSAGE) {
         reply->opened = NULL;
         if (!status) status = read_header(reply, length);
@@ -317,6 +319,7 @@ static bool leave_start(struct engine_reply *reply, bool last)
             if (left < n && !last) return false;
             if (left < n) continue;
             reply->state = reply->marks[i].to;
+            if (reply->state == REPLY_REASONING) reply->reasoning = &reply->marks[i];
             reply->trim = true;
             drop_held(reply, space + n);
             return true;
@@ -451,6 +454,28 @@ static int read_prompt(struct engine_reply *reply, struct engine_string prompt)
     if (!status) status = advance_reply(reply, false);
     reply->quiet = false;
     return status;
+}
+
+/* ---- Reasoning ---- */
+
+bool reply_is_reasoning(const struct engine_reply *reply)
+{
+    return reply->state == REPLY_REASONING;
+}
+
+bool reply_may_reason(const struct engine_reply *reply)
+{
+    return reply->format == ENGINE_REPLY_GPT_OSS || reply->state == REPLY_START ||
+           reply->state == REPLY_REASONING;
+}
+
+/* gpt-oss may begin another message of reasoning after the first, but not after the header of an answer. */
+const char *reply_end_of_reasoning(const struct engine_reply *reply, bool again)
+{
+    static const char answers[] = "<|end|><|start|>assistant<|channel|>final<|message|>";
+    ENGINE_ASSERT(reply->state == REPLY_REASONING);
+    if (!reply->reasoning) return again || !reply->tools ? answers : "<|end|>";
+    return reply->reasoning[1].text;
 }
 
 /* ---- The interface ---- */

@@ -69,6 +69,7 @@ static const struct params_field fields[] = {
     {"modalities", read_modalities},
     {"verbosity", read_verbosity},
     {"reasoning_effort", params_read_reasoning_effort},
+    {"reasoning_budget", params_read_reasoning_budget},
     {"reasoning_format", read_reasoning_format},
     {"chat_template_kwargs", params_read_template_variables},
     {NULL, NULL},

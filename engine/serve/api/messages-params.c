@@ -333,8 +333,7 @@ static bool read_stops(struct params *params, const char *name, json_t *value, s
            api_error_in(error, name, "%s", message);
 }
 
-/* A budget is a target that the model may miss, so only its presence matters. "adaptive"
- * leaves it to the model. */
+/* "adaptive" leaves it to the model. */
 static bool messages_read_thinking(struct params *params, const char *name, json_t *value,
                                    struct api_error *error)
 {
@@ -345,7 +344,7 @@ static bool messages_read_thinking(struct params *params, const char *name, json
     if (!enabled && !disabled && (!type || strcmp(type, "adaptive") != 0))
         return api_error_in(error, name,
                             "\"%s\" should be an object with the type enabled, disabled or adaptive", name);
-    if (!params_check_keys(value, name, keys, error) || !params_check_budget(name, value, error))
+    if (!params_check_keys(value, name, keys, error) || !params_read_budget_of(params, name, value, error))
         return false;
     if (error->lenient && json_is_string(display))
         params->hides_reasoning = strcmp(json_string_value(display), "omitted") == 0;
@@ -430,6 +429,7 @@ static const struct params_field fields[] = {
     {"max_tokens", messages_read_max},
     {"stop_sequences", read_stops},
     {"thinking", messages_read_thinking},
+    {"reasoning_budget", params_read_reasoning_budget},
     {"output_config", messages_read_output},
     {"output_format", read_old_format},
     {"thread", refuse_thread},

@@ -496,6 +496,7 @@ static const struct params_field fields[] = {
     {"max_output_tokens", responses_read_max},
     {"text", responses_read_text},
     {"reasoning", read_reasoning_field},
+    {"reasoning_budget", params_read_reasoning_budget},
     {"truncation", read_truncation},
     {"include", read_include},
     {"top_logprobs", params_read_top},

@@ -37,16 +37,39 @@ static bool set_switch(struct generation *g, struct api_error *error)
            params_set_variable(&g->params, "reasoning_effort", json_string("none"), error);
 }
 
+/* Variables by which templates know whether to reason. */
+static const char *const switches[] = {"enable_thinking", "thinking", NULL};
+
+static bool is_no_effort(const char *effort)
+{
+    return strcmp(effort, "none") == 0 || strcmp(effort, "minimal") == 0;
+}
+
+/* A limit for reasoning counts more than an effort. With 0 templates that can begin with the answer do so. */
+static bool set_budget(struct generation *g, struct api_error *error)
+{
+    const char *effort = json_string_value(json_object_get(g->params.variables, "reasoning_effort"));
+    bool none = g->params.max_reasoning == 0;
+    if (g->params.limits_reasoning && !none && effort && is_no_effort(effort))
+        json_object_del(g->params.variables, "reasoning_effort");
+    if (!none) return true;
+    if (!strstr(g->template_text, "reasoning_effort"))
+        json_object_del(g->params.variables, "reasoning_effort");
+    for (const char *const *name = switches; *name; name++)
+        if (strstr(g->template_text, *name))
+            return params_set_variable(&g->params, *name, json_false(), error);
+    return true;
+}
+
 /* Templates know how much to reason by one of these variables, or not at all. */
 static bool set_effort(struct generation *g, struct api_error *error)
 {
-    static const char *const switches[] = {"enable_thinking", "thinking", NULL};
-    if (!set_switch(g, error)) return false;
+    if (!set_budget(g, error) || !set_switch(g, error)) return false;
     const char *effort = json_string_value(json_object_get(g->params.variables, "reasoning_effort"));
     if (!effort || strstr(g->template_text, "reasoning_effort")) return true;
     for (const char *const *name = switches; *name; name++) {
         if (!strstr(g->template_text, *name)) continue;
-        bool on = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
+        bool on = !is_no_effort(effort);
         json_object_del(g->params.variables, "reasoning_effort");
         return params_set_variable(&g->params, *name, json_boolean(on), error);
     }

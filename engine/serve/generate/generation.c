@@ -46,6 +46,7 @@ struct generation *generation_create(struct exchange *exchange, const struct for
     g->model = named ? named : g->served->name;
     struct engine_sampler_options sampler = sampling_options(&g->served->sampling, new_seed());
     params_create(&g->params, &sampler);
+    g->params.max_reasoning = exchange_server(exchange)->arguments->reasoning_budget;
     g->max_tokens = exchange_server(exchange)->arguments->most_tokens;
     return g;
 }
@@ -68,6 +69,7 @@ static void generation_release(struct generation *g)
     free(g->choices);
     free(g->tokens.ids);
     free(g->template_text);
+    free(g->offered);
     engine_rendered_free(g->rendered);
     engine_grammar_destroy(g->grammar);
     params_free(&g->params);
@@ -259,6 +261,8 @@ static void generation_fill_request(struct group *group, size_t i, struct engine
     request->grammar = g->grammar;
     request->n_logprobs = params->logprobs ? (params->n_top > 0 ? params->n_top : 1) : 0;
     request->n_score = scores ? (uint32_t)tokens->count - 1 : 0;
+    if (params->messages && params->max_reasoning < UINT32_MAX) request->reply = &g->reading;
+    request->max_reasoning = params->max_reasoning;
 }
 
 /* Streams begin when the queue has the request, long before the first token: what was wrong with the request
@@ -299,21 +303,27 @@ static const char *generation_param_of(const struct group *group, const char *me
 
 /* ---- Requests ---- */
 
+static bool read_replies(struct generation *g, struct api_error *error)
+{
+    bool calls = g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
+    g->offered = calls ? json_dumps(g->params.tools, JSON_COMPACT) : NULL;
+    if (calls && !g->offered) return api_error_memory(error);
+    g->reading = (struct engine_reply_options){.struct_size = sizeof g->reading,
+                                               .format = g->reply_format,
+                                               .tools = g->offered,
+                                               .prompt = engine_rendered_text(g->rendered),
+                                               .prompt_marks = engine_rendered_marks(g->rendered),
+                                               .piece = generation_take_piece,
+                                               .flags = ENGINE_REPLY_CALLS_AS_WRITTEN};
+    return true;
+}
+
 static bool create_reply(struct generation *g, struct choice *choice, struct api_error *error)
 {
     if (!g->params.messages || g->params.free_tags) return true;
-    bool calls = g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
-    char *tools = calls ? json_dumps(g->params.tools, JSON_COMPACT) : NULL;
-    struct engine_reply_options options = {.struct_size = sizeof options,
-                                           .format = g->reply_format,
-                                           .tools = tools,
-                                           .prompt = engine_rendered_text(g->rendered),
-                                           .prompt_marks = engine_rendered_marks(g->rendered),
-                                           .piece = generation_take_piece,
-                                           .user = choice,
-                                           .flags = ENGINE_REPLY_CALLS_AS_WRITTEN};
+    struct engine_reply_options options = g->reading;
+    options.user = choice;
     int status = engine_reply_create(&options, &choice->reply);
-    free(tools);
     return !status || api_error_of_engine(error, status, NULL);
 }
 
@@ -325,6 +335,7 @@ static bool create_choices(struct generation *g, struct api_error *error)
     if (!g->choices) return api_error_memory(error);
     g->n_choices = n_prompts * g->params.n;
     if (!group_room(&g->group, g->n_choices, error)) return false;
+    if (g->params.messages && !read_replies(g, error)) return false;
     for (size_t i = 0; i < g->n_choices; i++) {
         struct choice *choice = &g->choices[i];
         choice->generation = g;

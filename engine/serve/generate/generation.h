@@ -150,6 +150,9 @@ struct generation {
     char *template_text;
     bool reasoning;        /* the conversation's end has begun it */
     uint32_t reply_format; /* enum engine_reply_format */
+    /* How the choices of a conversation are read, except `user`; its tools. */
+    struct engine_reply_options reading;
+    char *offered;
     struct engine_grammar *grammar;
 
     struct choice *choices; /* [n_choices] */

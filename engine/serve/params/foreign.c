@@ -63,7 +63,7 @@ static bool foreign_read_thinking(struct params *params, const char *name, json_
     if (!type || i == 4)
         return api_error_in(error, name, "\"%s\" should be an object with the type enabled or disabled",
                             name);
-    if (!params_check_keys(value, name, keys, error) || !params_check_budget(name, value, error))
+    if (!params_check_keys(value, name, keys, error) || !params_read_budget_of(params, name, value, error))
         return false;
     return i == 1 || i == 2 ||
            params_set_variable(params, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0), error);

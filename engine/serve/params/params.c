@@ -7,7 +7,7 @@
 
 void params_create(struct params *params, const struct engine_sampler_options *defaults)
 {
-    *params = (struct params){.n = 1, .options = {.sampler = *defaults}};
+    *params = (struct params){.n = 1, .max_reasoning = UINT32_MAX, .options = {.sampler = *defaults}};
 }
 
 void params_free(struct params *params)
@@ -264,11 +264,29 @@ bool params_flag(const char *name, const json_t *value, bool *flag, struct api_e
     return true;
 }
 
-bool params_check_budget(const char *name, const json_t *object, struct api_error *error)
+bool params_read_reasoning_budget(struct params *params, const char *name, json_t *value,
+                                  struct api_error *error)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < -1 || n >= UINT32_MAX)
+        return api_error_in(
+            error, name, "\"%s\" should be a whole number: tokens for reasoning, or -1 for no limit", name);
+    params->max_reasoning = n < 0 ? UINT32_MAX : (uint32_t)n;
+    params->limits_reasoning = true;
+    return true;
+}
+
+bool params_read_budget_of(struct params *params, const char *name, const json_t *object,
+                           struct api_error *error)
 {
     const json_t *budget = json_object_get(object, "budget_tokens");
-    return !budget || json_is_null(budget) || json_is_number(budget) ||
-           api_error_in(error, name, "\"%s.budget_tokens\" should be a number", name);
+    double n = json_number_value(budget);
+    if (!budget || json_is_null(budget)) return true;
+    if (!json_is_number(budget))
+        return api_error_in(error, name, "\"%s.budget_tokens\" should be a number", name);
+    params->max_reasoning = n < 0 || n >= UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    params->limits_reasoning = true;
+    return true;
 }
 
 bool params_read_stream(struct params *params, const char *name, json_t *value, struct api_error *error)

@@ -48,10 +48,12 @@ struct params {
     bool one_call; /* no second call after the first */
     /* "disabled" of reasoning is what happens anyway with a model that does not reason. */
     bool effort_may_be_moot;
-    bool no_turn;         /* the prompt ends with the last message, so that no answer can follow */
-    bool continues;       /* the last message is the beginning of the answer */
-    bool hides_reasoning; /* the answer leaves it out */
-    bool free_tags;       /* the whole reply is content, reasoning included */
+    bool no_turn;           /* the prompt ends with the last message, so that no answer can follow */
+    bool continues;         /* the last message is the beginning of the answer */
+    bool hides_reasoning;   /* the answer leaves it out */
+    bool free_tags;         /* the whole reply is content, reasoning included */
+    uint32_t max_reasoning; /* tokens of reasoning in each answer; UINT32_MAX: any number */
+    bool limits_reasoning;  /* the request said so itself */
 
     struct params_prompt *prompts; /* [n_prompts] */
     size_t n_prompts;
@@ -128,8 +130,12 @@ bool params_set_option(struct params *params, const char *option, json_t *value)
 bool params_read_format(struct params *params, const char *name, json_t *value, struct api_error *error);
 /* A field that can only be true or false. */
 bool params_flag(const char *name, const json_t *value, bool *flag, struct api_error *error);
-/* "budget_tokens" of an object, of which a model knows nothing, has to be a number. */
-bool params_check_budget(const char *name, const json_t *object, struct api_error *error);
+/* A limit for reasoning: tokens, or -1 for none. */
+bool params_read_reasoning_budget(struct params *params, const char *name, json_t *value,
+                                  struct api_error *error);
+/* "budget_tokens" of an object, the same; it may be absent. */
+bool params_read_budget_of(struct params *params, const char *name, const json_t *object,
+                           struct api_error *error);
 /* How many rivals of each token are reported: params->n_top. */
 bool params_read_top(struct params *params, const char *name, json_t *value, struct api_error *error);
 /* Appends the token ids of an array, which may be all or a part of the field `name`. */

@@ -80,3 +80,31 @@ test('reasoning stands apart', async () => {
     const tagged = await post({ grammar, reasoning_format: 'none' });
     assert.equal(tagged.choices[0].message.content, 'Hm.\n</think>\n\nYes.');
 });
+
+// The demo model would go on with the letters, or end by chance: the limit ends them, in each choice, and whoever says it.
+test('reasoning is limited', async () => {
+    const ask = (path, body) => fetch(reasoning.url + path, {
+        method: 'POST', headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'x' }], grammar: 'root ::= [b-d]{0,60} "</think>Yes."', max_tokens: 100, ...body }),
+    });
+    const post = async (path, body) => (await ask(path, body)).json();
+    for (const budget of [{ reasoning_budget: 4 }, { reasoning_budget: 4, reasoning_effort: 'none' }, { thinking: { type: 'enabled', budget_tokens: 4 } }]) {
+        const { choices } = await post('/v1/chat/completions', { ...budget, n: 2, temperature: 1 });
+        assert.equal(choices.length, 2);
+        for (const { message } of choices) {
+            assert.equal(message.content, 'Yes.');
+            assert.match(message.reasoning_content ?? '', /^[b-d]*$/);
+            assert.ok((message.reasoning_content ?? '').length <= 12, message.reasoning_content);
+        }
+    }
+    const none = (await post('/v1/chat/completions', { reasoning_budget: 0, reasoning_effort: 'high' })).choices[0].message;
+    assert.equal(none.reasoning_content, undefined);
+    const stream = await (await ask('/v1/chat/completions', { reasoning_budget: 3, stream: true })).text();
+    const deltas = stream.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)).choices[0]?.delta ?? {});
+    assert.equal(deltas.map((delta) => delta.content ?? '').join(''), 'Yes.');
+    const claude = await post('/v1/messages', { thinking: { type: 'enabled', budget_tokens: 3 } });
+    assert.equal(claude.content.at(-1).text, 'Yes.');
+    const response = await post('/v1/responses', { messages: undefined, max_tokens: undefined, input: 'x', reasoning_budget: 3 });
+    assert.equal(response.output.at(-1).content[0].text, 'Yes.');
+    assert.equal((await ask('/v1/chat/completions', { reasoning_budget: -2 })).status, 400);
+});
