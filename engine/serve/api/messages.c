@@ -22,7 +22,7 @@ struct answer {
 static const char *stop_reason(const struct choice *choice)
 {
     if (choice->cut) return "max_tokens";
-    if (json_array_size(choice->calls) > 0 && !choice->call_cut) return "tool_use";
+    if (json_array_size(choice->calls) > 0 && !choice->stopped_in_call) return "tool_use";
     return choice->stop >= 0 ? "stop_sequence" : "end_turn";
 }
 
@@ -117,13 +117,20 @@ static void messages_take_text(struct choice *choice, uint32_t part, const struc
                             json_text(text->data, text->length)));
 }
 
-/* Arguments that were cut are no object: then the input is empty. */
+/* An input is an object, which arguments with a mistake, or cut ones, are not: {} would be a call that nobody
+ * wrote. Anthropic's documentation of fine-grained tool streaming wraps such a text like this. */
+static json_t *input_json(const json_t *arguments)
+{
+    json_t *input =
+        json_read(json_string_value(arguments), json_string_length(arguments), JSON_ALLOW_NUL, NULL);
+    return input ? input : json_pack("{s:O}", "INVALID_JSON", arguments);
+}
+
 static json_t *call_block(const json_t *call, bool whole)
 {
-    const json_t *arguments = json_object_get(call, "arguments");
-    json_t *input = whole ? json_read_text(json_string_value(arguments), JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *input = whole ? input_json(json_object_get(call, "arguments")) : json_object();
     return json_pack("{s:s, s:O, s:O, s:o}", "type", "tool_use", "id", json_object_get(call, "id"), "name",
-                     json_object_get(call, "name"), "input", input ? input : json_object());
+                     json_object_get(call, "name"), "input", input);
 }
 
 static void messages_take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)

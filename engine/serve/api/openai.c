@@ -26,7 +26,7 @@ void openai_fingerprint(const struct served *served, char text[24])
 const char *openai_finish_reason(const struct choice *choice)
 {
     if (choice->cut) return "length";
-    if (choice->call_cut) return "stop"; /* by a text that stops it */
+    if (choice->stopped_in_call) return "stop";
     return json_array_size(choice->calls) > 0 ? "tool_calls" : "stop";
 }
 

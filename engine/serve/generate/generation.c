@@ -225,6 +225,8 @@ static void generation_end_choice(struct choice *choice, const struct engine_eve
         fail_memory(g);
     choice->done = true;
     choice->stop = event->stop;
+    choice->stopped_in_call =
+        event->reason == ENGINE_DONE_STOP && choice->part == ENGINE_REPLY_CALL && choice->call_cut;
     choice->cut =
         event->reason == ENGINE_DONE_LIMIT || event->reason == ENGINE_DONE_CONTEXT || choice->at_limit;
     bool wanted = choice->enough || choice->at_limit;

@@ -93,14 +93,17 @@ struct choice {
     /* An array of {"id", "name", "arguments" (a text)}; the last one may lack its arguments so far. */
     json_t *calls;
     struct text_buffer arguments; /* of that one */
-    bool call_cut;                /* it ended before its arguments were complete */
+    bool call_cut;                /* that one has ended before its arguments were complete */
     uint32_t part;                /* enum engine_reply_part of what came last; 0: nothing yet */
     uint32_t n_prompt, n_reused, n_generated, n_reasoning;
     double prompt_seconds, text_seconds; /* reading the prompt, and writing */
     /* At its end. */
     bool done, cut; /* cut: by a limit */
     int32_t stop;   /* index of the stop text; -1 */
-    void *state;    /* the format's, which `free_choice` frees */
+    /* A stop text has cut the last call, which clients should not run. Mistakes of the model in a call are
+     * theirs to answer, so that the model learns of them. */
+    bool stopped_in_call;
+    void *state; /* the format's, which `free_choice` frees */
     /* For generation.c. */
     bool enough; /* it was cancelled because nothing more is wanted */
     bool begun;

@@ -127,7 +127,27 @@ test('Messages: deltas, and a call that is cut', async () => {
     assert.deepEqual(whole.content[0].input, JSON.parse(given));
     const cut = await anthropic.messages.create({ ...ask, max_tokens: 60 });
     assert.equal(cut.stop_reason, 'max_tokens');
-    assert.deepEqual([cut.content[0].type, cut.content[0].input], ['tool_use', {}]);
+    const { type, input } = cut.content[0];
+    assert.equal(type, 'tool_use');
+    assert.ok(given.startsWith(input.INVALID_JSON) && input.INVALID_JSON.length < given.length, JSON.stringify(input));
+});
+
+// Mistakes of the model are not {}, which it has not written, wherever among the calls they are.
+test('calls with mistakes, beside others', async () => {
+    const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+    const whole = '{"city": "Oslo"}';
+    for (const mistakes of [[whole, '{"city": "Oslo"'], ['{"city": "Oslo"', whole], ['{city: Oslo}'], ['{"city": "Oslo", ', '{"city": Rome}', whole]]) {
+        const text = mistakes.map((one) => forms['qwen2.5'][0] + one + (one === whole || one.endsWith('}') ? '}' : '') + '\n</tool_call>').join('\n');
+        const ask = { model: 'hermes', max_tokens: 600, messages: [{ role: 'user', content: 'Weather?' }], temperature: 0, grammar: grammar(text) };
+        const { message, finish_reason } = (await client.chat.completions.create({ ...ask,
+            tools: [{ type: 'function', function: { name: 'weather', parameters } }] })).choices[0];
+        assert.equal(finish_reason, 'tool_calls');
+        assert.deepEqual(message.tool_calls.map((call) => call.function.arguments.trim()), mistakes.map((one) => one.trim()));
+        const said = await anthropic.messages.create({ ...ask, tools: [{ name: 'weather', input_schema: parameters }] });
+        assert.equal(said.stop_reason, 'tool_use');
+        assert.deepEqual(said.content.map((block) => block.input.INVALID_JSON?.trim() ?? JSON.stringify(block.input)),
+            mistakes.map((one) => (one === whole ? JSON.stringify({ city: 'Oslo' }) : one.trim())));
+    }
 });
 
 // The model has learned nothing of calls: it must be able to end after any of them.
