@@ -455,6 +455,15 @@ static const struct {
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]"},
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]get_weather"},
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]I mean {\"city\": \"Rome\"}"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]I mean[ARGS]{\"city\": \"Rome\"}"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f: it says[CALL_ID]x7[ARGS]{}"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"the weather\", \"arguments\": {}}]"},
+    {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"the weather\", \"arguments\": {}}</tool_call>"},
+    {ENGINE_REPLY_HERMES, "<tool_call><function=NAME, as above></function></tool_call>"},
+    {ENGINE_REPLY_LLAMA3, "{\"name\": \"Jane Doe\", \"parameters\": {}}"},
+    {ENGINE_REPLY_DEEPSEEK,
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f or g<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+     "<｜tool▁calls▁end｜>"},
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]{\"city\": \"Rome\"}"},
     {ENGINE_REPLY_MISTRAL, "a [TOOL_CALLS]f[ARGS]\"city\""},
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arg"},
@@ -498,6 +507,31 @@ Test(reply, broken_calls_are_content)
         ENGINE_REPLY_GPT_OSS,
         "<|channel|>commentary to=functions.f<|start|>assistant to=functions.g<|message|>{}<|call|>",
         "\nC:<|channel|>commentary to=functions.f\n0:g({})");
+}
+
+/* A tool may be called what the client likes; other names have the form that APIs demand. */
+Test(reply, names_of_tools)
+{
+    static const char *const calls[][3] = {{"[TOOL_CALLS]", "[ARGS]", ""},
+                                           {"[TOOL_CALLS]", "", ""},
+                                           {"[TOOL_CALLS]", "[CALL_ID]x7[ARGS]", ""},
+                                           {"[TOOL_CALLS][{\"name\": \"", "\", \"arguments\": ", "}]"}};
+    struct engine_reply_options odd = as_written(ENGINE_REPLY_MISTRAL);
+    odd.tools = "[{\"type\":\"function\",\"function\":{\"name\":\"wetter: köln\"}}]";
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        for (int as_whole = 0; as_whole <= 1; as_whole++) {
+            char text[256];
+            const char *id = strstr(calls[i][1], "x7") ? "#x7" : "";
+            odd.flags = as_whole ? 0 : ENGINE_REPLY_CALLS_AS_WRITTEN;
+            snprintf(text, sizeof text, "%swetter: köln%s{}%s", calls[i][0], calls[i][1], calls[i][2]);
+            char parts[256];
+            snprintf(parts, sizeof parts, "\n0:wetter: köln%s({})", id);
+            expect_of(odd, text, parts);
+            snprintf(text, sizeof text, "%sweather%s{}%s", calls[i][0], calls[i][1], calls[i][2]);
+            snprintf(parts, sizeof parts, "\n0:weather%s({})", id);
+            expect_of(odd, text, parts);
+        }
+    }
 }
 
 /* After a call that was one, what is none is content too. */

@@ -59,6 +59,44 @@ static json_t *span_json(struct span s)
     return json_read(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 }
 
+/* Whether the text may be a function's name: letters, digits, and a few marks that APIs allow. */
+static bool is_name(struct span s)
+{
+    for (size_t i = 0; i < s.length; i++) {
+        char letter = (char)(s.data[i] | 32);
+        if (!(letter >= 'a' && letter <= 'z') && !(s.data[i] >= '0' && s.data[i] <= '9') &&
+            !memchr("_-.", s.data[i], 3))
+            return false;
+    }
+    return s.length > 0;
+}
+
+bool calls_is_tool(const json_t *tools, const json_t *name)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach(tools, i, tool)
+    {
+        const json_t *function = json_object_get(tool, "function");
+        if (json_equal(json_object_get(function ? function : tool, "name"), name)) return true;
+    }
+    return false;
+}
+
+/* Whether each call has the name of a tool, or one that a tool may have. */
+static bool have_names(const json_t *calls, const json_t *tools)
+{
+    size_t i;
+    json_t *call;
+    json_array_foreach(calls, i, call)
+    {
+        const json_t *name = json_object_get(call, "name");
+        struct span text = {json_string_value(name), json_string_length(name)};
+        if (!is_name(text) && !calls_is_tool(tools, name)) return false;
+    }
+    return true;
+}
+
 /* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
 static json_t *make_call(json_t *name, json_t *arguments, json_t *id)
 {
@@ -224,26 +262,13 @@ static bool append_named(json_t *calls, struct span name, struct span arguments,
     return json_array_append_new(calls, call) == 0;
 }
 
-bool calls_is_name(const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        char letter = (char)(text[i] | 32);
-        if (!(letter >= 'a' && letter <= 'z') && !(text[i] >= '0' && text[i] <= '9') &&
-            !memchr("_-.", text[i], 3))
-            return false;
-    }
-    return length > 0;
-}
-
 static bool read_mistral(json_t *calls, struct span s)
 {
     struct span name, id = {0}, before;
     if (span_starts(s, "[")) return read_objects(calls, s);
     size_t brace = span_find(s, "{");
-    if (brace < span_find(s, "[ARGS]")) {
-        name = span_trim((struct span){s.data, brace});
-        return calls_is_name(name.data, name.length) && append_named(calls, name, span_from(s, brace), id);
-    }
+    if (brace < span_find(s, "[ARGS]"))
+        return append_named(calls, span_trim((struct span){s.data, brace}), span_from(s, brace), id);
     if (!span_cut(&s, "[ARGS]", &name)) return false;
     if (span_cut(&name, "[CALL_ID]", &before)) {
         id = span_trim(name);
@@ -284,7 +309,7 @@ json_t *calls_read(enum calls_form form, const char *text, size_t length, const 
     case CALLS_MISTRAL: good = read_mistral(calls, s); break;
     case CALLS_DEEPSEEK: good = read_deepseek(calls, s); break;
     }
-    if (good) return calls;
+    if (good && have_names(calls, tools)) return calls;
     json_decref(calls);
     return NULL;
 }

@@ -44,12 +44,13 @@ enum calls_form {
 
 /* The calls in `text`, as an array of {"name": string, "arguments": object, "id": string or absent}, at least
  * one. NULL: this is not a complete call, or there is no memory. `tools`, an array of OpenAI's tools or NULL,
- * says which of Qwen's parameters are strings. `cut`: the text may have gone on, so a program is not
+ * says which of Qwen's parameters are strings, and which names are known: others need the form that APIs
+ * demand of names. `cut`: the text may have gone on, so a program is not
  * complete. */
 json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools, bool cut);
 
-/* Whether `text` may be a function's name: letters, digits, and a few marks that APIs allow. */
-bool calls_is_name(const char *text, size_t length);
+/* Whether one of the tools has this name, a string. */
+bool calls_is_tool(const json_t *tools, const json_t *name);
 
 /* An array of one call with the arguments `text`, a JSON object. NULL as above. Empty arguments are {}. */
 json_t *calls_named(const char *name, size_t name_length, const char *text, size_t length);

@@ -128,9 +128,7 @@ static enum found read_mistral_head(const struct partial_text *text, struct head
     size_t end = find_from(text, 0, mark), id = find_from(text, 0, id_mark), brace = find_from(text, 0, "{");
     if (brace < end) {
         head->name = trimmed_string(text->data, brace);
-        return calls_is_name(json_string_value(head->name), json_string_length(head->name))
-                   ? read_bare(text, brace, head)
-                   : NONE;
+        return read_bare(text, brace, head);
     }
     if (end == SIZE_MAX) return MORE;
     if (id < end) {
@@ -179,18 +177,6 @@ static enum found read_head(const struct partial_text *text, size_t from, struct
     case CALLS_HERMES: break;
     }
     return read_object_head(text, from, head);
-}
-
-static bool is_tool(const json_t *tools, const json_t *name)
-{
-    size_t i;
-    json_t *tool;
-    json_array_foreach(tools, i, tool)
-    {
-        const json_t *function = json_object_get(tool, "function");
-        if (json_equal(json_object_get(function ? function : tool, "name"), name)) return true;
-    }
-    return false;
 }
 
 /* ---- Arguments ---- */
@@ -252,7 +238,7 @@ static void begin_call(struct partial *p, const struct partial_text *text, struc
     struct head head = {0};
     enum found found = read_head(text, p->from, &head);
     if (found == MORE && text->length - p->from > MAX_HEAD) found = NONE;
-    if (found == FOUND && !is_tool(text->tools, head.name)) found = NONE;
+    if (found == FOUND && !calls_is_tool(text->tools, head.name)) found = NONE;
     if (found == NONE) p->phase = PARTIAL_LOST;
     if (found == FOUND) {
         tell_beginning(&head, news);
@@ -298,7 +284,7 @@ bool partial_awaits(const struct partial *p, const struct partial_text *text, st
     bool awaits = p->phase == PARTIAL_HEAD && read_head(text, p->from, &head) == MORE && head.complete &&
                   json_string_length(head.name) > 0;
     if (news) *news = (struct partial_news){.arguments = {"", 0}};
-    if (awaits && news && is_tool(text->tools, head.name)) tell_beginning(&head, news);
+    if (awaits && news && calls_is_tool(text->tools, head.name)) tell_beginning(&head, news);
     if (news) news->ends = news->begins;
     json_decref(head.name);
     json_decref(head.id);
