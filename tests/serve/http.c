@@ -34,6 +34,16 @@ static void echo(struct exchange *exchange)
     exchange_answer(exchange, 200, json_incref(exchange_json(exchange)));
 }
 
+/* Memory runs out for the answer. */
+static void lose(struct exchange *exchange)
+{
+    json_memory_lose();
+    if (exchange_query(exchange, "json"))
+        exchange_answer_json(exchange, json_object());
+    else
+        exchange_answer(exchange, 200, json_object());
+}
+
 static void measure(struct exchange *exchange)
 {
     exchange_answer(exchange, 200, json_pack("{s:I}", "bytes", (json_int_t)exchange_body(exchange).length));
@@ -122,6 +132,8 @@ const struct route all_routes[] = {
     {"POST", "/echo", echo, ROUTE_JSON},
     {"POST", "/theirs", echo, ROUTE_JSON | ROUTE_ANTHROPIC},
     {"POST", "/measure", measure, 0},
+    {"GET", "/lost", lose, 0},
+    {"GET", "/theirs-lost", lose, ROUTE_ANTHROPIC},
     {"GET", "/hang", hang, 0},
     {"GET", "/stream", stream, 0},
     {"GET", "/flood", flood, 0},
@@ -214,6 +226,15 @@ static void test_routes(void)
            "POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Encoding: "
            "identity\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
            200, NULL);
+    /* Errors have the form of the API in which they are. */
+    static const char lost[] =
+        "{\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\"",
+                      theirs[] = "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"out of "
+                                 "memory (an answer)\"}}";
+    expect(&fixture, GET("/lost", ""), 503, lost);
+    expect(&fixture, GET("/lost?json=", ""), 503, lost);
+    expect(&fixture, GET("/theirs-lost", ""), 503, theirs);
+    expect(&fixture, GET("/theirs-lost?json=", ""), 503, theirs);
     /* Two requests at once are answered in order. */
     char *both = fixture_ask(&fixture, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n" GET("/nothing", ""));
     const char *second = strstr(both, "HTTP/1.1 404");

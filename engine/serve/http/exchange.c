@@ -393,12 +393,14 @@ void exchange_answer(struct exchange *exchange, unsigned status, json_t *body)
     static const char no_memory[] =
         "{\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\","
         "\"param\":null,\"code\":null}}";
+    static const char anthropics[] =
+        "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"out of memory (an answer)\"}}";
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     if (status < 400 && exchange_lacks_memory(exchange)) {
         free(text);
-        exchange_answer_static(exchange, OUT_OF_MEMORY_STATUS, "application/json", no_memory,
-                               sizeof no_memory - 1);
+        const char *answer = exchange_is_anthropic(exchange) ? anthropics : no_memory;
+        exchange_answer_static(exchange, OUT_OF_MEMORY_STATUS, "application/json", answer, strlen(answer));
         return;
     }
     size_t size = text ? strlen(text) : 0;
@@ -422,9 +424,9 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
         if (*byte & 0x80) *byte = '?';
     if (!text) text = json_string(message);
     if (exchange_is_anthropic(exchange))
-        exchange_answer(
-            exchange, status,
-            json_pack("{s:s, s:{s:s, s:o}}", "type", "error", "error", "type", type, "message", text));
+        exchange_answer(exchange, status,
+                        json_pack("{s:s, s:{s:s, s:o}}", "type", "error", "error", "type",
+                                  strcmp(type, "server_error") == 0 ? "api_error" : type, "message", text));
     else
         exchange_answer(exchange, status,
                         json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", text, "type", type,
