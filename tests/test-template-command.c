@@ -118,6 +118,16 @@ Test(template_command, takes_templates_by_name_and_from_files)
     expect(TEMPLATE("--chat-template", "tool_use", "--tools", tools), "TOOLS1");
 }
 
+/* A mistake in the template for tools is one only for tools. */
+Test(template_command, a_broken_template_for_tools)
+{
+    write_model("{{ messages[0].content }}", "\n{% include 'x' %}");
+    expect(PROGRAM("template", "-m", model, "--messages", messages), "hi");
+    expect_error(TEMPLATE("--tools", tools),
+                 "template tool_use, line 2: the tag 'include' is not supported (--chat-template");
+    expect(TEMPLATE("--tools", tools, "--chat-template", "plain"), "<s>User: hi\nAssistant:");
+}
+
 Test(template_command, a_model_without_a_template_gets_one)
 {
     write_model(NULL, NULL);

@@ -305,8 +305,7 @@ int chat_template_open(const struct arguments *arguments, struct engine_model *m
     if (!name || (!strpbrk(name, "/.") && (is_named(name) || access(name, F_OK) != 0))) {
         int status = engine_template_create(model, &options, template);
         if (status == ENGINE_ERROR_DATA)
-            return command_error(status, "%s (--chat-template NAME or FILE takes another one)",
-                                 engine_error_message());
+            return command_error(status, "%s " CHAT_TEMPLATE_HINT, engine_error_message());
         if (status != ENGINE_ERROR_NOT_FOUND) return status;
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--chat-template: there is neither a template nor a file called '%s'", name);

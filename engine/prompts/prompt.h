@@ -103,6 +103,9 @@ int token_input_choose(const struct arguments *arguments, struct engine_model *m
 
 /* ---- Chat templates ---- */
 
+/* What messages about the model's own template end with. */
+#define CHAT_TEMPLATE_HINT "(--chat-template NAME or FILE takes another one)"
+
 /* The template of --chat-template, else the model's. A word with a '/' or '.', or that no template has as its
  * name, is a file. */
 int chat_template_open(const struct arguments *arguments, struct engine_model *model,

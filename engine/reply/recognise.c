@@ -252,6 +252,6 @@ uint32_t engine_template_reply_format(const struct engine_template *template, in
 {
     bool has_calls;
     uint32_t format = reply_recognise(template_for_calls(template), &has_calls);
-    if (calls) *calls = has_calls;
+    if (calls) *calls = has_calls && !engine_template_tools_fault(template);
     return format;
 }

@@ -14,7 +14,8 @@
 
 struct engine_template {
     struct engine_model *model;
-    struct template *plain, *with_tools; /* with_tools: NULL if it is the same */
+    struct template *plain, *with_tools; /* with_tools: NULL if it is the same, or has a mistake */
+    char *tools_fault;                   /* that mistake; NULL: none */
     struct engine_string source;         /* of `plain`; in the model, in a table, or `copy` */
     char *copy;
     char origin[128];
@@ -69,6 +70,15 @@ static int use_named(struct engine_template *template, const char *name)
     return parse(template->origin, template->source, &template->plain);
 }
 
+/* The template for tools: a mistake in it stands in the way of tools only. */
+static int use_for_tools(struct engine_template *template, struct engine_string source)
+{
+    int status = parse("the model's template tool_use", source, &template->with_tools);
+    if (status != ENGINE_ERROR_DATA) return status;
+    template->tools_fault = strdup(engine_error_message());
+    return template->tools_fault ? ENGINE_OK : error_memory("template");
+}
+
 static int use_model(struct engine_template *template, const char *name)
 {
     struct engine_string with_tools;
@@ -88,8 +98,7 @@ static int use_model(struct engine_template *template, const char *name)
     else
         snprintf(template->origin, sizeof template->origin, "the model's template %.80s", name);
     int status = parse(template->origin, template->source, &template->plain);
-    if (!status && has_tools)
-        status = parse("the model's template tool_use", with_tools, &template->with_tools);
+    if (!status && has_tools) status = use_for_tools(template, with_tools);
     return status;
 }
 
@@ -130,6 +139,7 @@ void engine_template_destroy(struct engine_template *template)
     if (!template) return;
     template_destroy(template->plain);
     template_destroy(template->with_tools);
+    free(template->tools_fault);
     free(template->copy);
     free(template);
 }
@@ -143,6 +153,11 @@ const char *engine_template_name_at(size_t index)
 const char *engine_template_origin(const struct engine_template *template)
 {
     return template->origin;
+}
+
+const char *engine_template_tools_fault(const struct engine_template *template)
+{
+    return template->tools_fault;
 }
 
 const struct template *template_for_calls(const struct engine_template *template)
@@ -213,6 +228,8 @@ int engine_template_render(const struct engine_template *template, const struct 
     if (status != ENGINE_OK) return status;
     struct engine_template_input known;
     sized_read(&known, sizeof known, input);
+    if (known.tools.data && template->tools_fault)
+        return error_raise(ENGINE_ERROR_DATA, "%s", template->tools_fault);
     bool closed = known.no_generation_prompt || known.continues_last;
     struct template_variable variables[N_SPECIAL + 5];
     size_t count = 0;

@@ -262,10 +262,13 @@ static bool begins_reasoning(const struct generation *g)
     return false;
 }
 
-/* The model's template says nothing of tools, or they are written in a way that replies don't know. */
+/* The model's template for tools has a mistake, says nothing of tools, or writes them in a way that replies
+ * don't know. */
 static bool check_tools(const struct generation *g, struct api_error *error)
 {
     if (!g->params.tools || g->params.tool_choice == TOOL_CHOICE_NONE || g->served->writes_calls) return true;
+    const char *fault = engine_template_tools_fault(g->served->chat_template);
+    if (fault) return api_error_in(error, "tools", "%s " CHAT_TEMPLATE_HINT, fault);
     return api_error_in(error, "tools",
                         "this model's template knows no calls of tools in a form that the server reads");
 }

@@ -64,8 +64,10 @@ static int open_template(struct served *served)
 {
     const struct arguments *arguments = served->slot->server->arguments;
     int status = chat_template_open(arguments, served->model, &served->chat_template);
+    const char *fault = status ? NULL : engine_template_tools_fault(served->chat_template);
     if (!status)
         served->reply_format = engine_template_reply_format(served->chat_template, &served->writes_calls);
+    if (fault) server_log("warning: model %s: %s; tools are refused", served->name, fault);
     if (status != ENGINE_ERROR_DATA || arguments->chat_template) return status;
     served->template_fault = strdup(command_message());
     if (!served->template_fault) return command_error(ENGINE_ERROR_MEMORY, "out of memory (template)");

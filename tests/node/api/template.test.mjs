@@ -51,6 +51,21 @@ for (const [name, [source, fault]] of Object.entries(faults)) {
     });
 }
 
+test('a template for tools that can\'t be parsed', async (t) => {
+    const path = writeModel(join(folder, 'tools.gguf'), { 'tokenizer.chat_template': '{{ messages[0].content }}', 'tokenizer.chat_template.tool_use': '{% include "x" %}' });
+    const server = await serve('-m', 'own=' + path);
+    t.after(async () => assert.equal(await server.end(), 0));
+    const ask = { model: 'own', messages, max_tokens: 2 }, tools = [{ type: 'function', function: { name: 'f' } }];
+    assert.equal((await post(server, '/v1/chat/completions', ask)).status, 200);
+    assert.equal((await post(server, '/v1/chat/completions', { ...ask, tools, tool_choice: 'none' })).status, 200);
+    assert.equal((await post(server, '/v1/messages', ask)).status, 200);
+    const fault = "the model's template tool_use, line 1: the tag 'include' is not supported";
+    const { status, body } = await post(server, '/v1/chat/completions', { ...ask, tools });
+    assert.deepEqual([status, body.error.param], [400, 'tools']);
+    assert.ok(body.error.message.startsWith(fault) && body.error.message.includes('--chat-template'), body.error.message);
+    assert.ok(server.log().includes(`warning: model own: ${fault}`), server.log());
+});
+
 test('--chat-template stands in for one that can\'t be parsed, and is refused if it can\'t be parsed itself', async (t) => {
     const path = writeModel(join(folder, 'replaced.gguf'), { 'tokenizer.chat_template': '{% include "x" %}' });
     const server = await serve('-m', 'own=' + path, '--chat-template', 'chatml');
