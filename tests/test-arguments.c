@@ -150,7 +150,7 @@ Test(arguments, habits)
     bad("-cnv", "run has no option -cnv: engine chat holds a conversation, and engine run continues a text; "
                 "see engine run --help");
     bad("-lm mmap", "run has no option -lm: leave it out; see engine run --help");
-    bad("-mmdev none", "run has no option -mmdev; see engine run --help");
+    bad("-mmdev none", "run has no option -mmdev: models read texts only; see engine run --help");
     bad("-mmp 0", "run has no option -mmp: leave it out; see engine run --help");
     bad("-ncffn 3", "run has no option -ncffn: --backend, --offload and --place say what runs where; "
                     "see engine run --help");
@@ -178,6 +178,29 @@ Test(arguments, habits)
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
     bad("-n -2", "--predict: '-2' is negative, and only -1 may be: no limit");
     bad("bench -n -1", "--predict: '-1' is negative");
+    /* Long options, as llama-cli, llama-server and llama-bench list them. */
+    bad("--flash-attn on", "run has no option --flash-attn: leave it out; see engine run --help");
+    bad("bench --no-mmap", "bench has no option --no-mmap: leave it out; see engine bench --help");
+    bad("bench --cache-type-k=q8_0",
+        "bench has no option --cache-type-k: --cache-type sets the type of keys and values; see engine bench "
+        "--help");
+    bad("--ubatch-size 64",
+        "run has no option --ubatch-size: -b sets how many tokens of a prompt run at once; "
+        "see engine run --help");
+    bad("bench --yarn-orig-ctx 4096",
+        "bench has no option --yarn-orig-ctx: what the model's file says counts, "
+        "or config.json in a directory; see engine bench --help");
+    bad("--color on", "run has no option --color; see engine run --help");
+    bad("info x --n-predict 3", "info has no option --n-predict (run has); see engine info --help");
+    bad("-i", "run has no option -i: engine chat holds a conversation, and engine run continues a text; see "
+              "engine run --help");
+    bad("-e -p x", "run has no option -e: the shell writes such characters: $'a\\nb'; see engine run --help");
+    good("--no-display-prompt --log-verbose --spec-draft-model x.gguf --spec-draft-n-max 3");
+    cr_assert(parsed.no_echo && parsed.verbose);
+    cr_assert_str_eq(parsed.draft, "x.gguf");
+    cr_assert_eq(parsed.draft_max, 3);
+    good("bench --n-prompt 7 --n-gen 5 --n-depth 9");
+    cr_assert(parsed.n_prompt == 7 && parsed.n_predict == 5 && parsed.depth == 9);
     good("--ctx-size 64 --batch-size 8");
     cr_assert_eq(parsed.n_context, 64);
     cr_assert_eq(parsed.n_batch, 8);

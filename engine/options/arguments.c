@@ -272,6 +272,31 @@ static const struct option *find_foreign(const struct command *command, const ch
     return NULL;
 }
 
+/* Refuses name [length], such as "-fa" or "--keep", if it is an option of another command, or of llama.cpp's
+ * programs alone. True if it is neither. */
+static bool check_elsewhere(struct arguments *arguments, const char *typed, size_t length)
+{
+    const char *instead = NULL, *command = arguments->command->name;
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
+        if (!has_foreign_name(option, typed, length)) continue;
+        for (const struct command *other = commands; other->name; other++)
+            if (option_of(option, other))
+                return refuse(arguments, "%s has no option %.*s (%s has); see engine %s --help", command,
+                              (int)length, typed, other->name, command);
+    }
+    if (!option_elsewhere(typed, length, &instead)) return true;
+    return refuse(arguments, "%s has no option %.*s%s%s; see engine %s --help", command, (int)length, typed,
+                  instead ? ": " : "", instead ? instead : "", command);
+}
+
+/* The same of a word with one dash and several letters: as letters, it would be something else. */
+static bool check_word_elsewhere(struct arguments *arguments, const char *typed)
+{
+    size_t length = 1 + strspn(typed + 1, "abcdefghijklmnopqrstuvwxyz-");
+    bool ends = !typed[length] || typed[length] == '=' || isdigit((unsigned char)typed[length]);
+    return length < 3 || !ends || check_elsewhere(arguments, typed, length);
+}
+
 static bool apply(struct arguments *arguments, const struct option *option, const char *text)
 {
     if (option->value && !text) {
@@ -294,6 +319,7 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     if (!option) {
         char shown[MAX_NAME + 4];
         snprintf(shown, sizeof shown, "%.*s", (int)(length < MAX_NAME ? length : MAX_NAME) + 2, typed);
+        if (!other_command(name, length, 0) && !check_elsewhere(arguments, typed, length + 2)) return false;
         return refuse_option(arguments, shown, name, length, 0);
     }
     if (!option->value) {
@@ -321,71 +347,6 @@ static const struct option *find_foreign_glued(const struct command *command, co
     return NULL;
 }
 
-#define DEVICES  "--backend, --offload and --place say what runs where"
-#define HUB      "-m ORG/NAME takes a model from Hugging Face's cache, and -m DIRECTORY a download"
-#define CACHE    "--cache-type sets the type of keys and values"
-#define THREADS  "-t sets the number of threads"
-#define NEEDLESS "leave it out"
-
-/* Options with one dash and several letters that llama.cpp's programs have and this one doesn't. Without this
- * list, -fa would be -f with the file "a". */
-static const struct {
-    const char *names; /* with a space around each */
-    const char *instead;
-} elsewhere[] = {
-    {" -fa -cb -nocb -kvu -no-kvu -dt -nr -rtr -bs -lm -lzm -dio -ndio -mmp -fit -fitt -fitc ", NEEDLESS},
-    {" -ctk -ctv -ctkd -ctvd ", CACHE},
-    {" -ub ", "-b sets how many tokens of a prompt run at once"},
-    {" -tb -td -tbd ", THREADS},
-    {" -hf -hfr -hff -hft -hfd -hfrd -hfv -hfrv -hffv -mu -dr -cl ", HUB},
-    {" -mg -sm -ts -dev -devd -ot -otd -cmoe -ncmoe -cmoed -ncmoed -ncffn -ngld -kvo -nkvo -nopo ", DEVICES},
-    {" -cnv -no-cnv -st -ins -if -mli ", "engine chat holds a conversation, and engine run continues a text"},
-    {" -sysf ", "engine chat --system takes the text"},
-    {" -bf ", "-f reads a file"},
-    {" -lv ", "-v reports more"},
-    {" -lcs -lcd ", "--lookup guesses from the text itself"},
-    {" -co -sp -to -ptc -cd -mm -mmu -mmdev -mv -ns -gan -gaw -ctxcp -cram -cms -cpent -npp -ntg -npl -pps "
-     "-tgs -pg -rea -sps -ag -no-ag ",
-     NULL},
-};
-
-/* Whether name [length], such as "-fa", is an option with one dash and several letters that llama.cpp's
- * programs have and this one doesn't. *instead: what to do, or NULL. */
-static bool option_elsewhere(const char *name, size_t length, const char **instead)
-{
-    char word[16];
-    if (length + 3 > sizeof word) return false;
-    word[0] = ' ';
-    memcpy(word + 1, name, length);
-    memcpy(word + 1 + length, " ", 2);
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
-        if (!strstr(elsewhere[i].names, word)) continue;
-        *instead = elsewhere[i].instead;
-        return true;
-    }
-    return false;
-}
-
-/* Refuses a word of several letters that is an option of another command, or of llama.cpp's programs alone:
- * as letters, it would be something else. True if the word is neither. */
-static bool check_elsewhere(struct arguments *arguments, const char *typed)
-{
-    size_t length = 1 + strspn(typed + 1, "abcdefghijklmnopqrstuvwxyz-");
-    const char *instead = NULL, *command = arguments->command->name;
-    if (length < 3 || (typed[length] && typed[length] != '=' && !isdigit((unsigned char)typed[length])))
-        return true;
-    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
-        if (!has_foreign_name(option, typed, length)) continue;
-        for (const struct command *other = commands; other->name; other++)
-            if (option_of(option, other))
-                return refuse(arguments, "%s has no option %.*s (%s has); see engine %s --help", command,
-                              (int)length, typed, other->name, command);
-    }
-    if (!option_elsewhere(typed, length, &instead)) return true;
-    return refuse(arguments, "%s has no option %.*s%s%s; see engine %s --help", command, (int)length, typed,
-                  instead ? ": " : "", instead ? instead : "", command);
-}
-
 static bool takes_number(const struct option *option)
 {
     return option->kind == OPTION_U32 || option->kind == OPTION_U64 || option->kind == OPTION_FLOAT;
@@ -401,13 +362,14 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
         *used = foreign->value && !value && next;
         return apply(arguments, foreign, value || !foreign->value ? value : next);
     }
-    if (!check_elsewhere(arguments, typed)) return false;
+    if (!check_word_elsewhere(arguments, typed)) return false;
     for (const char *letter = typed + 1; *letter; letter++) {
         const struct option *option = find_option(arguments->command, NULL, 0, *letter);
         if (!option) {
             char shown[3] = {'-', *letter, '\0'};
             /* A character beyond ASCII would be shown in part: then show all of it. */
             bool plain = isgraph((unsigned char)*letter);
+            if (!other_command(NULL, 0, *letter) && !check_elsewhere(arguments, shown, 2)) return false;
             return refuse_option(arguments, plain ? shown : typed, NULL, 0, *letter);
         }
         value = letter + 1 + (letter[1] == '=');

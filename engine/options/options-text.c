@@ -159,7 +159,7 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(draft),
      .commands = GUESSING,
-     .also = " -md --model-draft ",
+     .also = " -md --model-draft --spec-draft-model ",
      .help = "Guesses tokens with this smaller model of the same vocabulary; the text is the same"},
 
     {.name = "draft-max",
@@ -170,7 +170,7 @@ const struct option options_text[] = {
      .commands = GUESSING,
      .minimum = 1,
      .maximum = 15,
-     .also = " --draft-n ",
+     .also = " --draft-n --spec-draft-n-max ",
      .help = "Tokens guessed in a step at most (default: 15); how many follows from what pays"},
 
     {.name = "draft-min",
@@ -181,13 +181,14 @@ const struct option options_text[] = {
      .commands = GUESSING,
      .minimum = 1,
      .maximum = 15,
-     .also = " --draft-n-min ",
+     .also = " --draft-n-min --spec-draft-n-min ",
      .help = "Guesses no fewer tokens in a step, or none; if equal to --draft-max, always so many"},
 
     {.name = "no-echo",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(no_echo),
+     .also = " --no-display-prompt ",
      .commands = " run ",
      .help = "Prints only the generated text, without the prompt"},
 

@@ -350,6 +350,7 @@ const struct option options_devices[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_GENERAL,
      .target = AT(verbose),
+     .also = " --log-verbose ",
      .help = "Prints notes to standard error, not only warnings"},
 
     {.name = "help",
@@ -357,6 +358,7 @@ const struct option options_devices[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_GENERAL,
      .target = AT(help),
+     .also = " --usage ",
      .help = "Shows this help"},
 
     {.name = "version",

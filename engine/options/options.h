@@ -60,6 +60,10 @@ const struct option *option_next(const struct option *option);
  * --version`). */
 bool option_of(const struct option *option, const struct command *command);
 
+/* Whether name [length], with its dashes, is an option that llama.cpp's programs have and this one doesn't.
+ * *instead: what to do, or NULL. */
+bool option_elsewhere(const char *name, size_t length, const char **instead);
+
 /* ---- For the files that have a part of the table each ---- */
 
 /* The parts, in their order, which is that of --help within a group. The last row of each names the next
