@@ -498,6 +498,33 @@ Test(hf, expressions_that_grow)
     }
 }
 
+/* Each expression is short, but there are many. */
+Test(hf, many_expressions)
+{
+    static const struct {
+        const char *expression, *message;
+        size_t n_parts, n;
+    } cases[] = {{"a", "more than 64 regular expressions", 1, 65},
+                 {"a|", "regular expressions up to here have more than 65536 bytes", 10000, 4},
+                 {"[\\\\w]", "more than 200000 ranges of characters", 60, 60}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *json = calloc(1, 1 << 18);
+        cr_assert(json);
+        size_t at = (size_t)sprintf(json, "{" MODEL ",\"pre_tokenizer\":{\"type\":\"Sequence\","
+                                          "\"pretokenizers\":[");
+        for (size_t k = 0; k < cases[i].n; k++) {
+            at += (size_t)sprintf(json + at, "%s{\"type\":\"Split\",\"pattern\":{\"Regex\":\"",
+                                  k > 0 ? "," : "");
+            for (size_t j = 0; j < cases[i].n_parts; j++)
+                at += (size_t)sprintf(json + at, "%s", cases[i].expression);
+            at += (size_t)sprintf(json + at, "\"},\"behavior\":\"Isolated\",\"invert\":false}");
+        }
+        sprintf(json + at, "]}}");
+        expect_refused(json, cases[i].message);
+        free(json);
+    }
+}
+
 static int take_nothing(void *user, const int32_t *ids, size_t count)
 {
     (void)user, (void)ids, (void)count;

@@ -20,14 +20,14 @@ static void extend_place(const char *place, const char *name, char *extended)
 
 struct json_at json_member(const struct json_at *object, const char *name)
 {
-    struct json_at member = {json_object_get(object->value, name), "", object->depth};
+    struct json_at member = {json_object_get(object->value, name), "", object->depth, object->spent};
     extend_place(object->place, name, member.place);
     return member;
 }
 
 struct json_at json_element(const struct json_at *array, size_t index)
 {
-    struct json_at element = {json_array_get(array->value, index), "", array->depth + 1};
+    struct json_at element = {json_array_get(array->value, index), "", array->depth + 1, array->spent};
     char name[24];
     snprintf(name, sizeof name, "%zu", index);
     extend_place(array->place, name, element.place);

@@ -12,10 +12,16 @@
 #define JSON_PLACE_SIZE 192
 #define JSON_MAX_DEPTH  32 /* sequences in each other */
 
+/* What the expressions of a file have taken so far: one file may have any number of them. See regex.c. */
+struct json_spent {
+    size_t n_expressions, n_bytes, n_ranges;
+};
+
 struct json_at {
     const json_t *value;         /* NULL: there is none */
     char place[JSON_PLACE_SIZE]; /* as a JSON pointer after the file's name, cut if it is long */
     unsigned depth;
+    struct json_spent *spent; /* of the file */
 };
 
 struct json_at json_member(const struct json_at *object, const char *name);

@@ -12,7 +12,7 @@ int pattern_create(struct pattern *pattern, const struct json_at *step)
     bool is_regex;
     int status = json_pattern(step, &text, &is_regex);
     if (status) return status;
-    if (is_regex) return regex_create(&pattern->regex, text, step->place);
+    if (is_regex) return regex_create(&pattern->regex, text, step);
     pattern->literal = allocate(text.length, 1);
     if (!pattern->literal) return fail_memory("tokenizer");
     memcpy(pattern->literal, text.data, text.length);

@@ -241,7 +241,8 @@ int pipeline_create(struct engine_tokenizer *tokenizer, const struct engine_meta
     json_error_t error;
     json_t *json = json_read(text.data, text.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!json) return host->fail(ENGINE_ERROR_DATA, JSON ": %s", error.text);
-    struct json_at root = {json, "tokenizer.json: ", 0};
+    struct json_spent spent = {0};
+    struct json_at root = {json, "tokenizer.json: ", 0, &spent};
     int status = create_parts(pipeline, &tokenizer->vocab, &root, metadata);
     json_decref(json);
     return status;

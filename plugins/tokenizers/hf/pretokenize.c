@@ -38,7 +38,7 @@ static int read_bytes(struct pretokenizer_step *step, const struct json_at *json
     if (!status) status = json_boolean_member(json, "use_regex", true, &step->use_regex);
     step->prepend = prefix ? PREPEND_ALWAYS : PREPEND_NEVER;
     if (status || !step->use_regex) return status;
-    return regex_create(&step->pattern.regex, (struct engine_string){GPT_2, strlen(GPT_2)}, json->place);
+    return regex_create(&step->pattern.regex, (struct engine_string){GPT_2, strlen(GPT_2)}, json);
 }
 
 static int read_metaspace(struct pretokenizer_step *step, const struct json_at *json)

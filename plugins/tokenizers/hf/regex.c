@@ -8,21 +8,25 @@
 #include "common/unicode.h"
 #include "hf/sets.h"
 
-#define MAX_EXPRESSION 65536
-#define MAX_SETS       64
-#define MAX_DEPTH      100
-#define MAX_RANGES     200000 /* of characters, in all members of brackets */
-#define ITEM_SET       256    /* an item from here on is a set's index */
+/* Of all expressions of a file together; tokenizers have four at most. */
+#define MAX_EXPRESSIONS 64
+#define MAX_BYTES       65536
+#define MAX_RANGES      200000 /* of characters, in all members of brackets */
+/* Of one. */
+#define MAX_SETS  64
+#define MAX_DEPTH 100
+#define ITEM_SET  256 /* an item from here on is a set's index */
 
 /* One call of regex_create. The expression becomes items: characters of the new one, and sets. */
 struct translation {
     const char *at, *end;
     const char *where;
+    struct json_spent *spent;
     struct engine_string expression;
     uint16_t *items; /* [n_items] */
     size_t n_items, capacity;
     struct set sets[MAX_SETS];
-    size_t n_sets, n_ranges;
+    size_t n_sets;
     unsigned depth;
     bool caseless, dot_all;
 };
@@ -289,8 +293,8 @@ static int read_class(struct translation *work, struct set *set)
         size_t before = members.count;
         status = read_member(work, &members, &character, &single);
         if (!status && single) status = add_member(work, &members, character);
-        work->n_ranges += members.count - before;
-        if (!status && work->n_ranges > MAX_RANGES)
+        work->spent->n_ranges += members.count - before;
+        if (!status && work->spent->n_ranges > MAX_RANGES)
             status = refuse(work, "more than 200000 ranges of characters");
     }
     if (!status) {
@@ -642,19 +646,36 @@ static int compile(const struct translation *work, struct regex *regex, const ui
     return status;
 }
 
-int regex_create(struct regex *regex, struct engine_string expression, const char *where)
+/* Counts an expression. Its length decides on the time that PCRE2 takes. */
+static int spend_expression(const struct translation *work)
+{
+    struct json_spent *spent = work->spent;
+    if (++spent->n_expressions > MAX_EXPRESSIONS)
+        return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: more than %d regular expressions", work->where,
+                          MAX_EXPRESSIONS);
+    spent->n_bytes += work->expression.length; /* the text is in memory, so this can't overflow */
+    if (work->expression.length > MAX_BYTES) return refuse(work, "more than 65536 bytes");
+    if (spent->n_bytes > MAX_BYTES)
+        return host->fail(ENGINE_ERROR_UNSUPPORTED,
+                          "%s: the regular expressions up to here have more than %d bytes", work->where,
+                          MAX_BYTES);
+    return ENGINE_OK;
+}
+
+int regex_create(struct regex *regex, struct engine_string expression, const struct json_at *step)
 {
     memset(regex, 0, sizeof *regex);
     struct translation *work = allocate_zeroed(1, sizeof *work);
     if (!work) return fail_memory("expression");
     work->at = expression.data;
     work->end = expression.data + expression.length;
-    work->where = where;
+    work->where = step->place;
+    work->spent = step->spent;
     work->expression = expression;
     uint64_t members[256] = {0};
     size_t n_classes = 0;
-    int status =
-        expression.length <= MAX_EXPRESSION ? read_alternatives(work) : refuse(work, "more than 65536 bytes");
+    int status = spend_expression(work);
+    if (!status) status = read_alternatives(work);
     if (!status && work->at < work->end) status = refuse(work, "a ) without (");
     if (!status) status = make_classes(work, regex, members, &n_classes);
     if (!status) status = compile(work, regex, members, n_classes);

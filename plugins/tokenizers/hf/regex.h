@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/classes.h"
+#include "hf/json.h"
 #include "plugin-api.h"
 
 #define REGEX_FIRST_CLASS 128 /* of characters beyond ASCII */
@@ -23,9 +24,10 @@ struct regex {
     bool jit; /* compiled to machine code */
 };
 
-/* ENGINE_ERROR_UNSUPPORTED: the expression has something that is not known, or PCRE2 refuses; `where` begins
- * the message. A zeroed or failed one may be destroyed. */
-int regex_create(struct regex *regex, struct engine_string expression, const char *where);
+/* The expression of a step. ENGINE_ERROR_UNSUPPORTED: it has something that is not known, PCRE2 refuses, or
+ * the file's expressions take too long altogether; the step's place begins the message. A zeroed or failed
+ * one may be destroyed. */
+int regex_create(struct regex *regex, struct engine_string expression, const struct json_at *step);
 void regex_destroy(struct regex *regex);
 
 /* The memory of matching; zeroed at first. */
