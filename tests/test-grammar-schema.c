@@ -542,14 +542,109 @@ Test(grammar_schema, refused)
         {"{\"$ref\":\"#a\",\"$defs\":{\"b\":{\"$anchor\":\"a\\u0000b\"}}}", "there is no \"#a\""},
         {"{\"enum\":[[1]],\"minItems\":1}", "\"minItems\" beside \"enum\""},
         /* Where it is. */
-        {"{\"properties\":{\"a\":{\"items\":{\"anyOf\":[true,{\"unevaluatedItems\":true}]}}}}",
-         "#/properties/a/items/anyOf/1: \"unev"},
+        {"{\"properties\":{\"a\":{\"items\":{\"anyOf\":[true,{\"$dynamicRef\":\"#a\"}]}}}}",
+         "#/properties/a/items/anyOf/1: \"$dyn"},
         {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/"
-         "b\"}},\"$defs\":{\"b\":{\"items\":{\"unevaluatedItems\":true}}}}",
-         "JSON schema, #/$defs/b/items: \"unev"},
+         "b\"}},\"$defs\":{\"b\":{\"items\":{\"$dynamicRef\":\"#a\"}}}}",
+         "JSON schema, #/$defs/b/items: \"$dyn"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         grammar_expect_refused(GRAMMAR_SCHEMA, cases[i].schema, cases[i].message);
+}
+
+/* A schema for properties that nothing evaluates. */
+Test(grammar_schema, unevaluated_properties_with_a_schema)
+{
+    const char *merged = "{\"$ref\":\"#/$defs/a\",\"unevaluatedProperties\":{\"type\":\"integer\"},"
+                         "\"$defs\":{\"a\":{\"properties\":{\"x\":{\"type\":\"string\"}}}}}";
+    schema_fits(merged, LIST("{}", "{\"x\":\"a\"}", "{\"x\":\"a\",\"z\":1}"));
+    schema_fails(merged, LIST("{\"x\":1}", "{\"z\":\"a\"}"));
+    const char *either = "{\"anyOf\":[{\"properties\":{\"x\":{\"const\":1}},\"required\":[\"x\"]},"
+                         "{\"properties\":{\"y\":{}}}],\"unevaluatedProperties\":{\"type\":\"null\"}}";
+    schema_fits(either, LIST("{\"x\":1,\"z\":null}", "{\"y\":2,\"z\":null}"));
+    schema_fails(either, LIST("{\"x\":2}", "{\"x\":1,\"z\":0}"));
+    /* `true` inside says nothing to what is outside. */
+    schema_fits("{\"allOf\":[{\"unevaluatedProperties\":true}],\"properties\":{\"x\":{}}}",
+                LIST("{\"x\":1}"));
+    grammar_expect_refused(
+        GRAMMAR_SCHEMA, "{\"anyOf\":[{\"enum\":[{\"a\":1}],\"unevaluatedProperties\":false},{\"const\":1}]}",
+        "beside \"enum\" or \"const\" is not supported");
+}
+
+/* The same of items. */
+Test(grammar_schema, unevaluated_items)
+{
+    const char *merged = "{\"$ref\":\"#/$defs/a\",\"unevaluatedItems\":false,"
+                         "\"$defs\":{\"a\":{\"prefixItems\":[{\"type\":\"string\"},{}]}}}";
+    schema_fits(merged, LIST("[\"a\",1]"));
+    schema_fails(merged, LIST("[1,1]", "[\"a\",1,2]"));
+    const char *rest = "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],"
+                       "\"unevaluatedItems\":{\"type\":\"integer\"}}";
+    schema_fits(rest, LIST("[\"a\"]", "[\"a\",1,2]"));
+    schema_fails(rest, LIST("[\"a\",1,\"b\"]", "[1]"));
+    const char *cousins = "{\"allOf\":[{\"prefixItems\":[{}]},{\"unevaluatedItems\":false}]}";
+    schema_fails(cousins, LIST("[1]"));
+    const char *all = "{\"items\":{\"type\":\"integer\"},\"unevaluatedItems\":false}";
+    schema_fits(all, LIST("[]", "[1,2]"));
+    schema_fails(all, LIST("[\"a\"]"));
+    const char *inner = "{\"allOf\":[{\"unevaluatedItems\":true}],\"unevaluatedItems\":false}";
+    schema_fits(inner, LIST("[]", "[1]", "3"));
+    const char *none = "{\"unevaluatedItems\":false}";
+    schema_fits(none, LIST("[]", "3", "{}"));
+    schema_fails(none, LIST("[1]"));
+    /* The longer prefix of two that hold counts. */
+    const char *either = "{\"prefixItems\":[{\"const\":1}],\"anyOf\":[{\"prefixItems\":[{},{\"const\":2}]},"
+                         "{\"prefixItems\":[{},{},{\"const\":3}]}],\"unevaluatedItems\":false}";
+    schema_fits(either, LIST("[1,2]", "[1,0,3]"));
+    schema_fails(either, LIST("[1,2,4]", "[1,0]", "[1,2,3,4]"));
+    const char *condition = "{\"properties\":{\"k\":{}},\"if\":{\"maxItems\":1},"
+                            "\"then\":{\"prefixItems\":[{\"const\":1}]},"
+                            "\"else\":{\"prefixItems\":[{\"const\":2},{}]},\"unevaluatedItems\":false}";
+    schema_fits(condition, LIST("[1]", "[2,0]"));
+    schema_fails(condition, LIST("[2]", "[1,0]", "[2,0,0]"));
+    /* What "contains" describes has been evaluated. */
+    const char *contains = "{\"type\":\"array\",\"contains\":{\"const\":1},\"unevaluatedItems\":false}";
+    schema_fits(contains, LIST("[1]", "[1,1]"));
+    schema_fails(contains, LIST("[]", "[1,2]", "[2]"));
+    const char * or
+        = "{\"type\":\"array\",\"contains\":{\"const\":1},\"unevaluatedItems\":{\"const\":\"a\"}}";
+    schema_fits(or, LIST("[1]", "[\"a\",1]"));
+    schema_fails(or, LIST("[\"a\"]", "[1,2]"));
+    const char *draft7 = "{\"items\":[{\"const\":1}],\"unevaluatedItems\":{\"const\":2}}";
+    schema_fits(draft7, LIST("[1]", "[1,2,2]"));
+    schema_fails(draft7, LIST("[2]", "[1,1]"));
+    /* A failed condition evaluates nothing. */
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"if\":{\"not\":{\"prefixItems\":[{}]}},\"then\":{},\"unevaluatedItems\":false}",
+                           "\"unevaluatedItems\" beside an \"if\" or a \"not\"");
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"allOf\":[{\"anyOf\":[{\"prefixItems\":[{}]},{\"prefixItems\":[{},{}]}],"
+                           "\"unevaluatedItems\":false},{\"prefixItems\":[{}]}]}",
+                           "\"unevaluatedItems\" beside alternatives");
+}
+
+/* Integers above 2^53 that are one double. */
+Test(grammar_schema, integers_that_doubles_do_not_have)
+{
+    schema_fits("{\"enum\":[9007199254740992,9007199254740993],\"maximum\":9007199254740992}",
+                LIST("9007199254740992"));
+    schema_fails("{\"enum\":[9007199254740992,9007199254740993],\"maximum\":9007199254740992}",
+                 LIST("9007199254740993"));
+    const char *sum = "{\"allOf\":[{\"minimum\":9007199254740993},{\"minimum\":9007199254740992.0}],"
+                      "\"type\":\"integer\",\"maximum\":9007199254740994}";
+    schema_fits(sum, LIST("9007199254740993", "9007199254740994"));
+    schema_fails(sum, LIST("9007199254740992"));
+    const char *other = "{\"type\":\"integer\",\"not\":{\"const\":9007199254740993}}";
+    schema_fits(other, LIST("9007199254740992", "9007199254740994"));
+    schema_fails(other, LIST("9007199254740993"));
+    schema_fits("{\"enum\":[9007199254740993,9007199254740994],\"multipleOf\":2}", LIST("9007199254740994"));
+    schema_fails("{\"enum\":[9007199254740993,9007199254740994],\"multipleOf\":2}", LIST("9007199254740993"));
+    /* Numbers without a fraction are integers, however they are written. */
+    schema_fits("{\"enum\":[1e18],\"const\":1000000000000000000}", LIST("1000000000000000000"));
+    const char *few = "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"integer\","
+                      "\"minimum\":9223372036854775806,\"maximum\":9223372036854775807}}";
+    schema_fits(few, LIST("[9223372036854775807,9223372036854775806]", "[]"));
+    schema_fails(few, LIST("[9223372036854775806,9223372036854775806]"));
 }
 
 /* Thousands of properties, of which each is one of many that may come next. */

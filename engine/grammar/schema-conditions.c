@@ -49,36 +49,34 @@ static void add_kept(const struct opposite *to, json_t *schema)
 
 static int by_number(const void *left, const void *right)
 {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
+    return schema_compare_numbers(*(json_t *const *)left, *(json_t *const *)right);
 }
 
 /* Numbers other than some: those in between. */
-static void add_other_numbers(const struct opposite *to, double *numbers, size_t count)
+static void add_other_numbers(const struct opposite *to, json_t **numbers, size_t count)
 {
     qsort(numbers, count, sizeof *numbers, by_number);
     for (size_t i = 0; i <= count; i++) {
         json_t *between = json_pack("{s:s}", "type", "number");
-        if (i > 0) json_object_set_new(between, "exclusiveMinimum", json_real(numbers[i - 1]));
-        if (i < count) json_object_set_new(between, "exclusiveMaximum", json_real(numbers[i]));
+        if (i > 0) json_object_set(between, "exclusiveMinimum", numbers[i - 1]);
+        if (i < count) json_object_set(between, "exclusiveMaximum", numbers[i]);
         add_kept(to, between);
     }
 }
 
 static void add_other_values(const struct opposite *to, json_t *values, const json_t *base)
 {
-    double numbers[SCHEMA_MAX_NUMBERS];
+    json_t *numbers[SCHEMA_MAX_NUMBERS], *value;
     size_t count = 0, i;
-    const json_t *value;
     bool listed = json_object_get(base, "enum") || json_object_get(base, "const");
     unsigned types = base && !listed ? schema_types(to->reader, base) : TYPE_ANY;
     json_t *others = json_array();
     json_array_foreach(values, i, value)
     {
         if (!json_is_number(value))
-            json_array_append(others, (json_t *)(uintptr_t)value);
+            json_array_append(others, value);
         else if (count++ < SCHEMA_MAX_NUMBERS)
-            numbers[count - 1] = json_number_value(value);
+            numbers[count - 1] = value;
     }
     if (count == 0 || listed || count > SCHEMA_MAX_NUMBERS || !(types & (TYPE_INTEGER | TYPE_FRACTION))) {
         add_kept(to, json_pack("{s:{s:O}}", "not", "enum", values));

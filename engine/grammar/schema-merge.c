@@ -223,9 +223,7 @@ static void merge_bounds(struct merger *merger)
             schema_refuse(merger->reader, "\"%s\" of two schemas can't be put together", bounds[i].name);
             return;
         }
-        bool greater = json_is_integer(a) && json_is_integer(b)
-                           ? json_integer_value(b) > json_integer_value(a)
-                           : json_number_value(b) > json_number_value(a);
+        bool greater = schema_compare_numbers(b, a) > 0;
         bool second = greater != bounds[i].upper;
         set_keyword(merger, bounds[i].name, schema_borrow(second ? b : a));
     }
@@ -261,32 +259,76 @@ static void merge_contains(struct merger *merger)
     }
 }
 
-/* ---- "unevaluatedProperties" ---- */
+/* ---- "unevaluatedProperties" and "unevaluatedItems" ---- */
 
 bool schema_is_closing(const json_t *schema)
 {
-    return json_is_false(json_object_get(schema, "unevaluatedProperties"));
+    return json_object_get(schema, "unevaluatedProperties") || json_object_get(schema, "unevaluatedItems");
 }
 
-/* The schema whose keywords have been put together has no other properties than those that it names. With
- * alternatives, that depends on the one that holds: then it remains to be done for each of them. */
-const json_t *schema_close(struct schema_reader *reader, const json_t *schema)
+/* Items that no keyword speaks of are as `rest` says. What "contains" describes has been evaluated. */
+static void close_items(json_t *schema, const json_t *rest)
 {
+    const json_t *items = json_object_get(schema, "items"), *first = json_object_get(schema, "prefixItems"),
+                 *contains = json_object_get(schema, "contains");
+    bool list = json_is_array(items), any = first && !json_is_array(first);
+    if (any || (list ? json_object_get(schema, "additionalItems") : items)) return;
+    json_t *value = !contains || json_is_true(rest) ? schema_borrow(rest)
+                    : json_is_false(rest)           ? schema_borrow(contains)
+                                                    : json_pack("{s:[O,O]}", "anyOf", contains, rest);
+    json_object_set_new(schema, list ? "additionalItems" : "items", value);
+}
+
+/* Of the schema whose keywords have been put together, properties and items that no keyword names are as the
+ * keywords of `closing` say. With alternatives, that depends on the one that holds: then it remains to be
+ * done for each of them. */
+const json_t *schema_close(struct schema_reader *reader, const json_t *schema, const json_t *closing)
+{
+    const json_t *others = json_object_get(closing, "unevaluatedProperties"),
+                 *items = json_object_get(closing, "unevaluatedItems");
     if (!json_is_object(schema)) return schema;
     json_t *copy = schema_keep(reader, json_copy((json_t *)(uintptr_t)schema));
     if (!copy) return NULL;
+    if (json_is_true(others)) others = NULL; /* there are as many others as without the keyword */
     json_object_del(copy, "unevaluatedProperties");
+    json_object_del(copy, "unevaluatedItems");
     bool any = !json_object_get(copy, "type") && schema_types(reader, copy) == TYPE_ANY;
     if (json_object_get(copy, "anyOf") || json_object_get(copy, "oneOf")) {
-        json_object_set_new(copy, "unevaluatedProperties", json_false());
-    } else if (!json_object_get(copy, "additionalProperties")) {
-        json_object_set_new(copy, "additionalProperties", json_false());
-        if (any)
-            json_object_set_new(
-                copy, "type",
-                json_pack("[s,s,s,s,s,s]", "null", "boolean", "number", "string", "array", "object"));
+        if (others) json_object_set(copy, "unevaluatedProperties", (json_t *)(uintptr_t)others);
+        if (items) json_object_set(copy, "unevaluatedItems", (json_t *)(uintptr_t)items);
+        return copy;
     }
+    if (others && !json_object_get(copy, "additionalProperties"))
+        json_object_set(copy, "additionalProperties", (json_t *)(uintptr_t)others);
+    if (items) close_items(copy, items);
+    if (any && (others || items))
+        json_object_set_new(
+            copy, "type",
+            json_pack("[s,s,s,s,s,s]", "null", "boolean", "number", "string", "array", "object"));
     return copy;
+}
+
+/* Whether a condition or a "not" speaks of items: what a schema that doesn't hold evaluates doesn't count,
+ * but stands in the schemas that are made of it. */
+static bool speaks_of_items(const json_t *schema, unsigned depth)
+{
+    static const char *const within[] = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else"},
+                             *const those[] = {"items", "prefixItems",      "contains",
+                                               "$ref",  "dependentSchemas", "unevaluatedItems"};
+    const json_t *value, *inner;
+    size_t i;
+    if (depth > MAX_DEPTH) return true;
+    for (size_t k = 0; k < sizeof those / sizeof *those; k++)
+        if (json_object_get(schema, those[k])) return true;
+    for (size_t k = 0; k < sizeof within / sizeof *within; k++) {
+        value = json_object_get(schema, within[k]);
+        if (json_is_object(value) && speaks_of_items(value, depth + 1)) return true;
+        json_array_foreach(value, i, inner)
+        {
+            if (speaks_of_items(inner, depth + 1)) return true;
+        }
+    }
+    return false;
 }
 
 /* Refuses a condition or its opposite that names properties which `base` doesn't: what a schema that doesn't
@@ -318,6 +360,21 @@ static void check_named(struct schema_reader *reader, const json_t *schema, cons
     }
 }
 
+/* Refuses what beside the keywords of a closing schema would count as evaluated though it is not. `found`:
+ * the schema's other keywords but its conditions. */
+static void check_closing(struct schema_reader *reader, const json_t *schema, const json_t *found)
+{
+    const json_t *others = json_object_get(schema, "unevaluatedProperties"),
+                 *excluded = json_object_get(found, "not"), *condition = json_object_get(schema, "if");
+    bool open = others && !json_is_true(others) && !json_object_get(found, "additionalProperties");
+    if (open && excluded) check_named(reader, excluded, found, 0);
+    if (open && condition) check_named(reader, condition, found, 0);
+    if (json_object_get(schema, "unevaluatedItems") && !json_object_get(found, "items") &&
+        (speaks_of_items(excluded, 0) || speaks_of_items(condition, 0)))
+        schema_refuse(reader, "\"unevaluatedItems\" beside an \"if\" or a \"not\" that speaks of items is "
+                              "not supported");
+}
+
 /* ---- Schemas ---- */
 
 static const json_t *flatten_schema(struct schema_reader *reader, const json_t *schema, const json_t *base,
@@ -331,10 +388,11 @@ static const json_t *merge_pair(struct schema_reader *reader, const json_t *a, c
     if (!a || !b || !schema_spend(reader, json_object_size(a) + json_object_size(b) + 8)) return NULL;
     if (json_is_false(a) || json_is_true(b)) return a;
     if (json_is_false(b) || json_is_true(a)) return b;
-    if (json_object_get(a, "unevaluatedProperties") || json_object_get(b, "unevaluatedProperties")) {
+    if (schema_is_closing(a) || schema_is_closing(b)) {
+        const char *items = "unevaluatedItems", *others = "unevaluatedProperties";
         schema_refuse(reader,
-                      "\"unevaluatedProperties\" beside alternatives is not supported in a schema that "
-                      "another one holds beside");
+                      "\"%s\" beside alternatives is not supported in a schema that another one holds beside",
+                      json_object_get(a, others) || json_object_get(b, others) ? others : items);
         return NULL;
     }
     struct merger merger = {.reader = reader, .a = a, .b = b};
@@ -377,8 +435,8 @@ static const json_t *flatten_schema(struct schema_reader *reader, const json_t *
     if (!rest) return NULL;
     json_object_del(rest, "$ref");
     json_object_del(rest, "allOf");
-    if (closing || json_is_true(json_object_get(rest, "unevaluatedProperties")))
-        json_object_del(rest, "unevaluatedProperties");
+    json_object_del(rest, "unevaluatedProperties");
+    json_object_del(rest, "unevaluatedItems");
     const json_t *found = rest;
     if (reference) {
         const json_t *target = schema_resolve(reader, reference);
@@ -387,13 +445,10 @@ static const json_t *flatten_schema(struct schema_reader *reader, const json_t *
     if (all && !json_is_array(all)) schema_wrong(reader, "\"allOf\" should be an array of schemas");
     size_t i;
     json_array_foreach(all, i, part) found = found ? merge_pair(reader, found, part, depth) : NULL;
-    bool open = closing && found && !json_object_get(found, "additionalProperties");
-    if (open && json_object_get(found, "not")) check_named(reader, json_object_get(found, "not"), found, 0);
-    if (open && conditions && json_object_get(schema, "if"))
-        check_named(reader, json_object_get(schema, "if"), found, 0);
+    if (closing && found) check_closing(reader, schema, found);
     const json_t *more = conditions && found ? schema_conditions(reader, schema, base ? base : found) : NULL;
     json_array_foreach(more, i, part) found = found ? merge_pair(reader, found, part, depth) : NULL;
-    if (closing && found) found = schema_close(reader, found);
+    if (closing && found) found = schema_close(reader, found, schema);
     return reader->exprs->status ? NULL : found;
 }
 

@@ -8,8 +8,37 @@
 #include "common/json-read.h"
 #include "grammar/schema.h"
 
-#define MAX_LISTED  1000 /* integers between bounds */
-#define MAX_INTEGER 1e15 /* up to here, numbers without a fraction are compared as integers */
+#define MAX_LISTED 1000 /* integers between bounds */
+
+/* ---- Numbers ---- */
+
+/* Whether a double is a whole number that json_int_t has. */
+static bool is_whole(double number)
+{
+    return number == floor(number) && number >= -0x1p63 && number < 0x1p63;
+}
+
+static int compare_with_real(json_int_t integer, double real)
+{
+    if (real >= 0x1p63) return -1;
+    if (real < -0x1p63) return 1;
+    json_int_t whole = (json_int_t)real;
+    double fraction = real - (double)whole;
+    if (integer != whole) return integer < whole ? -1 : 1;
+    return (fraction < 0) - (fraction > 0);
+}
+
+int schema_compare_numbers(const json_t *a, const json_t *b)
+{
+    if (json_is_integer(a) && json_is_integer(b)) {
+        json_int_t x = json_integer_value(a), y = json_integer_value(b);
+        return (x > y) - (x < y);
+    }
+    if (json_is_integer(a)) return compare_with_real(json_integer_value(a), json_real_value(b));
+    if (json_is_integer(b)) return -compare_with_real(json_integer_value(b), json_real_value(a));
+    double x = json_real_value(a), y = json_real_value(b);
+    return (x > y) - (x < y);
+}
 
 /* ---- Values as text ---- */
 
@@ -55,8 +84,7 @@ static json_t *canonical_value(const json_t *value)
     const char *name;
     size_t i;
     double number = json_number_value(value);
-    if (json_is_real(value) && number == floor(number) && fabs(number) < MAX_INTEGER)
-        return json_integer((json_int_t)number);
+    if (json_is_real(value) && is_whole(number)) return json_integer((json_int_t)number);
     if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)(uintptr_t)value);
     json_t *copy = json_is_array(value) ? json_array() : json_object();
     json_array_foreach(value, i, inner) json_array_append_new(copy, canonical_value(inner));
@@ -207,19 +235,26 @@ bool schema_string_fits(struct schema_reader *reader, const json_t *schema, cons
     return fits && !reader->exprs->status;
 }
 
-static bool is_multiple(double number, double divisor)
+static bool is_multiple(const json_t *number, const json_t *divisor)
 {
-    return number == floor(number) && divisor == floor(divisor) && fmod(number, divisor) == 0;
+    double n = json_number_value(number), d = json_number_value(divisor);
+    if (n != floor(n) || d != floor(d) || d == 0) return false;
+    /* The remainder of doubles is exact, but an integer may have more digits than one. */
+    if (json_is_integer(number) && is_whole(d))
+        return d == -1 || json_integer_value(number) % (json_int_t)d == 0;
+    return fmod(n, d) == 0;
 }
 
 /* Whether a number fits one of the keywords about numbers. */
-static bool number_fits(struct schema_reader *reader, const char *name, double bound, double number)
+static bool number_fits(struct schema_reader *reader, const char *name, const json_t *bound,
+                        const json_t *number)
 {
-    if (!strcmp(name, "minimum")) return number >= bound;
-    if (!strcmp(name, "maximum")) return number <= bound;
-    if (!strcmp(name, "exclusiveMinimum")) return number > bound;
-    if (!strcmp(name, "exclusiveMaximum")) return number < bound;
-    if (bound != floor(bound))
+    int order = schema_compare_numbers(number, bound);
+    if (!strcmp(name, "minimum")) return order >= 0;
+    if (!strcmp(name, "maximum")) return order <= 0;
+    if (!strcmp(name, "exclusiveMinimum")) return order > 0;
+    if (!strcmp(name, "exclusiveMaximum")) return order < 0;
+    if (json_number_value(bound) != floor(json_number_value(bound)))
         schema_refuse(reader,
                       "\"multipleOf\" beside \"enum\" or \"const\" is supported for whole numbers only");
     return is_multiple(number, bound);
@@ -247,7 +282,7 @@ static bool value_fits(struct schema_reader *reader, const json_t *schema, const
                 name);
         else if (!json_is_number(keyword))
             schema_wrong(reader, "\"%s\" should be a number", name);
-        else if (!number_fits(reader, name, json_number_value(keyword), json_number_value(value)))
+        else if (!number_fits(reader, name, keyword, value))
             return false;
     }
     return !text || schema_string_fits(reader, schema, value, formats);
@@ -291,9 +326,11 @@ static bool add_simple(struct schema_reader *reader, const json_t *schema, size_
         if (!json_is_integer(low) || !json_is_integer(high) || json_object_get(schema, "exclusiveMinimum") ||
             json_object_get(schema, "exclusiveMaximum") || json_object_get(schema, "multipleOf"))
             return false;
-        double first = (double)json_integer_value(low), last = (double)json_integer_value(high);
-        if (last - first >= (double)most || fabs(first) > MAX_INTEGER) return false;
-        for (double i = first; i <= last; i++) json_array_append_new(values, json_integer((json_int_t)i));
+        json_int_t first = json_integer_value(low), last = json_integer_value(high);
+        uint64_t count = first <= last ? (uint64_t)last - (uint64_t)first : 0; /* less one */
+        if (count >= most) return false;
+        for (uint64_t i = 0; first <= last && i <= count; i++)
+            json_array_append_new(values, json_integer((json_int_t)((uint64_t)first + i)));
     }
     if (types & TYPE_BOOLEAN) json_array_append_new(values, json_true());
     if (types & TYPE_BOOLEAN) json_array_append_new(values, json_false());

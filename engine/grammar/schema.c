@@ -363,13 +363,10 @@ uint32_t schema_count(struct schema_reader *reader, const json_t *schema, const 
 /* Keywords that restrict a text in ways that a grammar cannot, or that nobody has needed yet. */
 static bool refuse_keywords(struct schema_reader *reader, const json_t *schema)
 {
-    static const char *const refused[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
+    static const char *const refused[] = {"$dynamicRef", "$recursiveRef"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (json_object_get(schema, refused[i]))
             return schema_refuse(reader, "\"%s\" is not supported", refused[i]), true;
-    const json_t *names = json_object_get(schema, "unevaluatedProperties");
-    if (names && !json_is_boolean(names))
-        return schema_refuse(reader, "\"unevaluatedProperties\" is supported only as true or false"), true;
     return false;
 }
 
@@ -384,8 +381,16 @@ json_t *schema_without(struct schema_reader *reader, const json_t *schema, const
 
 bool schema_says_something(const json_t *schema)
 {
-    static const char *const others[] = {
-        "type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not", "unevaluatedProperties"};
+    static const char *const others[] = {"type",
+                                         "$ref",
+                                         "allOf",
+                                         "anyOf",
+                                         "oneOf",
+                                         "enum",
+                                         "const",
+                                         "not",
+                                         "unevaluatedProperties",
+                                         "unevaluatedItems"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (json_object_get(schema, others[i])) return true;
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
@@ -446,18 +451,19 @@ static uint32_t read_alternatives(struct schema_reader *reader, const json_t *sc
     const json_t *rest = schema_without(reader, schema, key);
     bool closing = schema_is_closing(schema);
     if (closing) rest = schema_without(reader, rest, "unevaluatedProperties");
+    if (closing && rest) rest = schema_without(reader, rest, "unevaluatedItems");
     bool alone = rest && !schema_says_something(rest);
     struct collected collected = {json_array(), json_object(), !strcmp(key, "oneOf")};
     json_array_foreach(alternatives, i, alternative)
     {
         const json_t *both = alone && !closing ? alternative : schema_merge(reader, rest, alternative);
-        if (closing && both) both = schema_close(reader, both);
+        if (closing && both) both = schema_close(reader, both, schema);
         const json_t *behind = reader->exprs->status ? NULL : schema_behind(reader, both);
         if (reader->exprs->status) break;
         if (behind && (json_object_get(behind, "enum") || json_object_get(behind, "const")) &&
             !json_object_get(behind, "allOf") && !json_object_get(behind, "$ref") &&
             !json_object_get(behind, "anyOf") && !json_object_get(behind, "oneOf") &&
-            !json_object_get(behind, "not") && !json_object_get(behind, "unevaluatedItems"))
+            !json_object_get(behind, "not") && !schema_is_closing(behind))
             collect_values(reader, &collected, schema_listed(reader, behind));
         else
             expr_add(reader->exprs, list, schema_value(reader, both, SCHEMA_LABEL(key, NULL, i + 1)));

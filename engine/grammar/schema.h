@@ -139,6 +139,8 @@ void schema_check_free(struct schema_check *check);
 /* The same text for equal values: 1 equals 1.0, and the order of properties doesn't matter. To be freed by
  * the caller; NULL: an error. */
 char *schema_key(struct schema_reader *reader, const json_t *value);
+/* Compares two numbers exactly, as strcmp texts: integers of 64 bits have more digits than doubles. */
+int schema_compare_numbers(const json_t *a, const json_t *b);
 /* The values of "enum" and "const" that fit the other keywords: an array, kept. NULL: an error. */
 json_t *schema_listed(struct schema_reader *reader, const json_t *schema);
 /* All values of a schema without references and allOf: an array of different ones, kept; NULL: they can't be
@@ -217,9 +219,10 @@ const json_t *schema_without_conditions(struct schema_reader *reader, const json
 /* The schema without $ref, allOf and conditions; `schema` itself if it has none. NULL: an error. */
 const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema);
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);
-/* Whether "unevaluatedProperties" is false, and the flattened schema with what that means. NULL: an error. */
+/* Whether a schema has "unevaluatedProperties" or "unevaluatedItems", and a flattened schema with what those
+ * of `closing` mean. NULL: an error. */
 bool schema_is_closing(const json_t *schema);
-const json_t *schema_close(struct schema_reader *reader, const json_t *schema);
+const json_t *schema_close(struct schema_reader *reader, const json_t *schema, const json_t *closing);
 
 /* ---- Types ---- */
 
