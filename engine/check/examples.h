@@ -1,5 +1,5 @@
 /* examples.h: operations as they may be, on zeros, each with its forms: what check-arguments.c takes
- * something away from or changes. tests/test-ops.c tries the rule of common/ops.h on them. */
+ * something away from or changes. tests/common/test-ops.c tries the rule of common/ops.h on them. */
 #ifndef ENGINE_CHECK_EXAMPLES_H
 #define ENGINE_CHECK_EXAMPLES_H
 

@@ -1,6 +1,6 @@
 /* formats.h: repeatable random numbers, and the types that the conformance suite knows: random data of
  * theirs, and its values in double precision. plugin-types.h unpacks the blocks, as it does for plugins; its
- * results are compared with gguf-py (case-hashed.c, tests/test-types.c). The functions take types that
+ * results are compared with gguf-py (case-hashed.c, tests/common/test-types.c). The functions take types that
  * format_of knows. */
 #ifndef ENGINE_CHECK_FORMATS_H
 #define ENGINE_CHECK_FORMATS_H

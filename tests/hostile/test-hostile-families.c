@@ -1,5 +1,5 @@
 /* test-hostile-families.c: models of unlike families whose metadata or tensors lie. A word of a sound recipe
- * (../model-recipe.h, tests/fuzz/models) is changed at a time: each key to other numbers, types and arrays,
+ * (fixtures/model-recipe.h, fuzz/models) is changed at a time: each key to other numbers, types and arrays,
  * each tensor to other shapes, types and contents. Each model runs or is refused with one line that names the
  * file; none may crash, hang or take memory without bounds. Lies that are known as such must be refused with
  * a line that names the key or the tensor. The files of ../shared/families have their bytes damaged. A model

@@ -1,6 +1,6 @@
 /* theirs.c: whether llama.cpp's grammar takes texts: `theirs VOCABULARY.gguf <LINES`. Input: lines of
- * tests/grammar-texts.c as TAB-separated hexadecimal: grammar, text, and 1 if the text has ended. Output: a
- * line "ok" or what is wrong for each. For tools/grammar/compare; compiled in the peers. */
+ * tests/engine/grammar/grammar-texts.c as TAB-separated hexadecimal: grammar, text, and 1 if the text has
+ * ended. Output: a line "ok" or what is wrong for each. For tools/grammar/compare; compiled in the peers. */
 #include <llama.h>
 #include <math.h>
 #include <stdbool.h>

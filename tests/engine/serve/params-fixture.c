@@ -7,7 +7,7 @@
 
 #include "common/json-read.h"
 
-#define DEMO_MODEL TEST_SOURCE_DIR "/../../models/demo/demo.gguf"
+#define DEMO_MODEL TEST_SOURCE_DIR "/../models/demo/demo.gguf"
 
 static struct engine *engine;
 struct served fixture_served = {.name = "demo"};

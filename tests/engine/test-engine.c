@@ -8,7 +8,7 @@
 #include "files.h"
 #include "gguf-writer.h"
 
-#define BUILT TEST_BINARY_DIR "/plugins/built"
+#define BUILT TEST_BINARY_DIR "/fixtures/plugins/built"
 
 static char *folder;
 static struct engine *engine;

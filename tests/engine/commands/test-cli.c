@@ -8,7 +8,7 @@
 #include "files.h"
 #include "program.h"
 
-#define BUILT TEST_BINARY_DIR "/plugins/built"
+#define BUILT TEST_BINARY_DIR "/fixtures/plugins/built"
 
 /* One line on standard error that begins with "engine: ", nothing on standard output. */
 static void one_line_of_error(const struct program_result *result, const char *line)

@@ -1,5 +1,5 @@
 /* test-byte-order.c: texts that begin with a byte order mark: UTF-8's is skipped, others are named. The
- * program's options from outside; the files of a model; engine.conf. The server's are in serve/http.c. */
+ * program's options from outside; the files of a model; engine.conf. The server's are in ../serve/http.c. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>

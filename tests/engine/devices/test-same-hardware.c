@@ -1,6 +1,6 @@
 /* test-same-hardware.c: what is used without being asked for: hardware that two backends reach once;
  * accelerators that are slower than the CPU with a warning. The backends are `toy` and `twin`
- * (plugins/matmul-only.c), with one device each, whose settings say what hardware it is. */
+ * (fixtures/plugins/matmul-only.c), with one device each, whose settings say what hardware it is. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #include "plugins/host.h"
 #include "plugins/plugins.h"
 
-#define BUILT TEST_BINARY_DIR "/plugins/built"
+#define BUILT TEST_BINARY_DIR "/fixtures/plugins/built"
 
 static char *folder; /* searched for plugins */
 static struct config *config;

@@ -1,5 +1,5 @@
 /* test-queue-groups.c: several steps at once, each of another group of requests (engine/queue/groups.c): on
- * two devices with a layer each (plugins/late.c). Each request still gives what it gives alone. */
+ * two devices with a layer each (fixtures/plugins/late.c). Each request still gives what it gives alone. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <stdatomic.h>

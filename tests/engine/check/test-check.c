@@ -13,7 +13,7 @@
 #include "files.h"
 #include "program.h"
 
-#define BUILT TEST_BINARY_DIR "/plugins/built"
+#define BUILT TEST_BINARY_DIR "/fixtures/plugins/built"
 
 /* The checks of a plugin as JSON, or those that `only` names, with a time limit of so many seconds. *status
  * is the program's. */

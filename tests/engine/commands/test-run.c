@@ -20,7 +20,7 @@
 #include "program-model.h"
 #include "program.h"
 
-#define BUILT TEST_BINARY_DIR "/plugins/built"
+#define BUILT TEST_BINARY_DIR "/fixtures/plugins/built"
 
 TestSuite(run, .init = begin_model, .fini = end_model);
 

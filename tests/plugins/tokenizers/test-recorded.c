@@ -108,7 +108,7 @@ static void check_line(char *line)
 static void check_file(const char *name)
 {
     char path[512], line[8192];
-    snprintf(path, sizeof path, "%s/recorded/%s.txt", TEST_SOURCE_DIR, name);
+    snprintf(path, sizeof path, "%s/plugins/tokenizers/recorded/%s.txt", TEST_SOURCE_DIR, name);
     FILE *file = fopen(path, "r");
     cr_assert(file, "%s can't be read", path);
     int n_lines = 0;

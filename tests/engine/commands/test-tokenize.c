@@ -187,10 +187,10 @@ Test(tokenize, explains_long_texts_in_short_lines)
 /* The example of docs/tokenizers.md and of --help. */
 Test(tokenize, explains_as_documented)
 {
-    static const char *const demo = TEST_SOURCE_DIR "/../../models/demo/demo.gguf";
+    static const char *const demo = TEST_SOURCE_DIR "/../models/demo/demo.gguf";
     size_t size;
     if (access(demo, R_OK) != 0) cr_skip_test("no models/demo/demo.gguf here");
-    char *docs = files_read(TEST_SOURCE_DIR "/../../docs/tokenizers.md", &size);
+    char *docs = files_read(TEST_SOURCE_DIR "/../docs/tokenizers.md", &size);
     struct program_result help = PROGRAM("help", "tokenize");
     struct program_result result = PROGRAM("tokenize", "-m", demo, "--explain", "a time");
     const char *example = strstr(docs, "$ engine tokenize --explain \"a time\"\n");
@@ -227,7 +227,7 @@ Test(tokenize, cannot_explain)
     const char *path = files_path(folder, "bytes.gguf");
     cr_assert(gguf_save(writer, path));
     gguf_destroy(writer);
-    files_copy(TEST_BINARY_DIR "/../plugins/built/bytes.so", files_path(folder, "bytes.so"), SIZE_MAX);
+    files_copy(TEST_BINARY_DIR "/fixtures/plugins/built/bytes.so", files_path(folder, "bytes.so"), SIZE_MAX);
     struct program_result result =
         PROGRAM("tokenize", "--plugin-dir", folder, "-m", path, "--explain", "some text");
     cr_expect_eq(result.status, 1);
