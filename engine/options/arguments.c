@@ -272,11 +272,22 @@ static const struct option *find_foreign(const struct command *command, const ch
     return NULL;
 }
 
+static bool refuse_with_advice(struct arguments *arguments, const char *typed, size_t length,
+                               const char *instead)
+{
+    const char *command = arguments->command->name;
+    return refuse(arguments, "%s has no option %.*s%s%s; see engine %s --help", command, (int)length, typed,
+                  instead ? ": " : "", instead ? instead : "", command);
+}
+
 /* Refuses name [length], such as "-fa" or "--keep", if it is an option of another command, or of llama.cpp's
- * programs alone. True if it is neither. */
-static bool check_elsewhere(struct arguments *arguments, const char *typed, size_t length)
+ * programs alone. True if it is neither. `known`: a command has an option of this very name. */
+static bool check_elsewhere(struct arguments *arguments, const char *typed, size_t length, bool known)
 {
     const char *instead = NULL, *command = arguments->command->name;
+    if (strcmp(command, "serve") == 0) instead = option_for_requests(typed, length);
+    if (instead) return refuse_with_advice(arguments, typed, length, instead);
+    if (known) return true;
     for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         if (!has_foreign_name(option, typed, length)) continue;
         for (const struct command *other = commands; other->name; other++)
@@ -285,8 +296,7 @@ static bool check_elsewhere(struct arguments *arguments, const char *typed, size
                               (int)length, typed, other->name, command);
     }
     if (!option_elsewhere(typed, length, &instead)) return true;
-    return refuse(arguments, "%s has no option %.*s%s%s; see engine %s --help", command, (int)length, typed,
-                  instead ? ": " : "", instead ? instead : "", command);
+    return refuse_with_advice(arguments, typed, length, instead);
 }
 
 /* The same of a word with one dash and several letters: as letters, it would be something else. */
@@ -294,7 +304,7 @@ static bool check_word_elsewhere(struct arguments *arguments, const char *typed)
 {
     size_t length = 1 + strspn(typed + 1, "abcdefghijklmnopqrstuvwxyz-");
     bool ends = !typed[length] || typed[length] == '=' || isdigit((unsigned char)typed[length]);
-    return length < 3 || !ends || check_elsewhere(arguments, typed, length);
+    return length < 3 || !ends || check_elsewhere(arguments, typed, length, false);
 }
 
 static bool apply(struct arguments *arguments, const struct option *option, const char *text)
@@ -319,7 +329,8 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     if (!option) {
         char shown[MAX_NAME + 4];
         snprintf(shown, sizeof shown, "%.*s", (int)(length < MAX_NAME ? length : MAX_NAME) + 2, typed);
-        if (!other_command(name, length, 0) && !check_elsewhere(arguments, typed, length + 2)) return false;
+        bool known = other_command(name, length, 0);
+        if (!check_elsewhere(arguments, typed, length + 2, known)) return false;
         return refuse_option(arguments, shown, name, length, 0);
     }
     if (!option->value) {
@@ -369,7 +380,8 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
             char shown[3] = {'-', *letter, '\0'};
             /* A character beyond ASCII would be shown in part: then show all of it. */
             bool plain = isgraph((unsigned char)*letter);
-            if (!other_command(NULL, 0, *letter) && !check_elsewhere(arguments, shown, 2)) return false;
+            bool known = other_command(NULL, 0, *letter);
+            if (!check_elsewhere(arguments, shown, 2, known)) return false;
             return refuse_option(arguments, plain ? shown : typed, NULL, 0, *letter);
         }
         value = letter + 1 + (letter[1] == '=');

@@ -98,17 +98,42 @@ static const struct {
      NULL},
 };
 
+/* Options of llama-server that other commands have here. */
+static const struct {
+    const char *names, *instead;
+} served[] = {
+    {" -n --predict --n-predict ", "--max-tokens limits what requests may have generated"},
+    {" -p --prompt -f --file -sys --system-prompt -r --reverse-prompt --stop ", "requests bring their texts"},
+    {" -s --seed ", "requests bring their seeds"},
+    {" --grammar --grammar-file -j --json-schema -jf --json-schema-file ", "requests bring their grammars"},
+    {" --tools ", "requests bring their tools"},
+};
+
+/* Whether name [length] is among some names. */
+static bool is_among(const char *names, const char *name, size_t length)
+{
+    for (const char *word = names; *(word += strspn(word, " "));) {
+        size_t n = strcspn(word, " ");
+        bool begins = word[n - 1] == '*', same = begins ? length >= n && memcmp(word, name, n - 1) == 0
+                                                        : length == n && memcmp(word, name, n) == 0;
+        if (same) return true;
+        word += n;
+    }
+    return false;
+}
+
 bool option_elsewhere(const char *name, size_t length, const char **instead)
 {
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
-        for (const char *word = elsewhere[i].names; *(word += strspn(word, " "));) {
-            size_t n = strcspn(word, " ");
-            bool begins = word[n - 1] == '*', same = begins ? length >= n && memcmp(word, name, n - 1) == 0
-                                                            : length == n && memcmp(word, name, n) == 0;
-            *instead = elsewhere[i].instead;
-            if (same) return true;
-            word += n;
-        }
+        *instead = elsewhere[i].instead;
+        if (is_among(elsewhere[i].names, name, length)) return true;
     }
     return false;
+}
+
+const char *option_for_requests(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof served / sizeof *served; i++)
+        if (is_among(served[i].names, name, length)) return served[i].instead;
+    return NULL;
 }

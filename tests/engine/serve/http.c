@@ -710,12 +710,28 @@ static void test_activation(void)
     }
 }
 
+/* Options of llama-server that requests have here instead. */
+static void test_foreign_options(void)
+{
+    static const char *const cases[][3] = {{"-n", "5", "--max-tokens limits"},
+                                           {"--n-predict", "5", "--max-tokens limits"},
+                                           {"--seed", "1", "requests bring their seeds"},
+                                           {"--jinja", "-v", "leave it out"},
+                                           {"-fa", "on", "leave it out"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture fixture;
+        EXPECT(!fixture_start(&fixture, (const char *[]){cases[i][0], cases[i][1], NULL}) &&
+                   strstr(fixture.message, cases[i][2]),
+               "%s: %s", cases[i][0], fixture.message);
+    }
+}
+
 int main(void)
 {
     static void (*const tests[])(void) = {
         test_routes,  test_keys,          test_smuggling, test_limits,      test_origins,
         test_leaving, test_not_reading,   test_slow,      test_half_closed, test_busy,
-        test_cutting, test_all_addresses, test_unix,      test_activation};
+        test_cutting, test_all_addresses, test_unix,      test_activation,  test_foreign_options};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
     if (fixture_failures) fprintf(stderr, "serve-http: %d failed\n", fixture_failures);
     return fixture_failures > 0;
