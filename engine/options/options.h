@@ -63,7 +63,8 @@ bool option_of(const struct option *option, const struct command *command);
 /* Whether name [length], with its dashes, is an option that llama.cpp's programs have and this one doesn't.
  * *instead: what to do, or NULL. */
 bool option_elsewhere(const char *name, size_t length, const char **instead);
-/* What to do instead of an option of llama-server that `engine serve` doesn't have; NULL: nothing is known. */
+/* What to do instead of an option of llama-server that `engine serve` doesn't have; NULL: nothing is
+ * known. */
 const char *option_for_requests(const char *name, size_t length);
 
 /* ---- For the files that have a part of the table each ---- */
