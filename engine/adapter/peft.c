@@ -520,6 +520,15 @@ static int make_matrix_parts(struct reader *reader, struct module *module)
     return ENGINE_OK;
 }
 
+/* Whether the value heads of a delta net have another order in the model. */
+static bool is_tiled(const struct reader *reader, const struct module *module)
+{
+    enum hf_form_kind kind = hf_find_form(reader->hf, &module->hf)->kind;
+    return kind >= FORM_TILED && kind <= FORM_TILED_COLUMNS &&
+           model_number(reader, "ssm.group_count", module->hf.layer, 1) !=
+               model_number(reader, "ssm.time_step_rank", module->hf.layer, 1);
+}
+
 /* Refuses changes of matrices that are not in the model as they are in Hugging Face's: their factors no
  * longer fit. */
 static int check_form(const struct reader *reader, const struct module *module)
@@ -530,6 +539,8 @@ static int check_form(const struct reader *reader, const struct module *module)
         why = "was multiplied by factors of config.json";
     else if (!is_whole && (strstr(tensor, ".attn_kv_b.") || strstr(tensor, ".attn_qkvz.")))
         why = "was divided, and its rows ordered anew,";
+    else if (is_tiled(reader, module))
+        why = "had its heads ordered anew";
     if (!why) return ENGINE_OK;
     return error_raise(ENGINE_ERROR_UNSUPPORTED,
                        "%s: it changes %s, which %s when the model was converted: its factors no longer fit",

@@ -37,6 +37,11 @@ enum hf_form_kind {
     FORM_EXPERTS,     /* the experts' matrices, one below the other (Nomic) */
     FORM_QKV,         /* three tensors: from groups, rope's pairs made adjacent (InternLM 2) */
     FORM_QKVZ,        /* two tensors: from groups, queries, keys and values; gates (Qwen 3 Next) */
+    /* A delta net's value heads, from those of each key head in a row to the first of each key head, the
+     * second of each, and so on: of all rows, of those behind queries and keys, of the columns. */
+    FORM_TILED,
+    FORM_TILED_VALUES,
+    FORM_TILED_COLUMNS,
 };
 
 struct hf_form {
@@ -140,6 +145,7 @@ struct hf_type {
     enum hf_windows windows;
     uint32_t window;        /* 0: none */
     uint32_t window_period; /* of HF_WINDOWS_PERIOD and HF_WINDOWS_FIRST */
+    uint32_t window_from;   /* max_window_layers of HF_WINDOWS_FROM and HF_WINDOWS_UNTIL; 0: 28 */
 
     const struct hf_key *numbers; /* NULL: none */
     struct hf_option options[3];

@@ -182,27 +182,6 @@ static void deepseek2_build(struct graph *g, const void *hparams)
 
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
-/* GLM 4.7 Flash: how many layers have no experts, by a kind for each. */
-static uint32_t count_dense_layers(struct hf_config *config)
-{
-    const json_t *kinds = hf_get(config->json, "mlp_layer_types"), *kind;
-    size_t i, n = 0;
-    if (!kinds) return 1;
-    if (json_array_size(kinds) != config->n_layers)
-        hf_fail(config, ENGINE_ERROR_DATA, "mlp_layer_types has %zu texts for %u layers",
-                json_array_size(kinds), config->n_layers);
-    json_array_foreach(kinds, i, kind)
-    {
-        const char *text = json_string_value(kind);
-        bool is_dense = text && strcmp(text, "dense") == 0;
-        hf_refuse(config, !is_dense && (!text || strcmp(text, "sparse") != 0),
-                  "mlp_layer_types with other texts than dense and sparse");
-        hf_refuse(config, is_dense && i != n, "mlp_layer_types with a dense layer after a sparse one");
-        n += is_dense;
-    }
-    return (uint32_t)n;
-}
-
 /* What DeepSeek 2, 3 and GLM 4.7 Flash do differently, with transformers' defaults. */
 static const struct mla {
     const char *type; /* NULL: any other */
@@ -233,7 +212,7 @@ static void deepseek2_read_config(struct hf_config *config)
     if (is_v2 && (!method || strcmp(method, "greedy") == 0)) n_groups = n_used = 1;
     bool by_kinds = strcmp(config->type.name, "glm4_moe_lite") == 0;
     hf_put_count(config, "leading_dense_block_count",
-                 by_kinds ? count_dense_layers(config)
+                 by_kinds ? hf_count_dense_layers(config, 1)
                           : hf_count(config, json, "first_k_dense_replace", own->n_dense));
     config->n_rope = rope;
     config->n_nope = nope;

@@ -25,6 +25,7 @@ struct model {
     size_t n_shards;
     struct model **parts; /* [n_parts], the other files of a split GGUF model, whose tensors are here, too */
     size_t n_parts;
+    bool has_senses; /* parts that read pictures or sound, which are left out */
 };
 
 /* Numbers in mapped files are little-endian and used as they are. */

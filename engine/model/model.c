@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "common/assert.h"
 #include "model/file.h"
@@ -94,6 +95,23 @@ static int index_tensors(struct model *model)
     return ENGINE_OK;
 }
 
+/* Says that only the text part is used of a model that has others, too. A file of those alone has no
+ * tokens. */
+static void tell_of_senses(struct model *model)
+{
+    static const char *const starts[] = {"v.", "a.", "mm."};
+    bool has_tokens = false;
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const char *name = model->tensors[i].name;
+        has_tokens |= strcmp(name, "token_embd.weight") == 0;
+        for (size_t k = 0; k < sizeof starts / sizeof *starts; k++)
+            model->has_senses |= strncmp(name, starts[k], strlen(starts[k])) == 0;
+    }
+    if (model->has_senses && has_tokens)
+        log_line(ENGINE_LOG_WARNING, "%s: the model also reads pictures or sound; only its text part is used",
+                 model->path);
+}
+
 int model_open(const char *path, const char *tokenizer_path, struct model **model)
 {
     int status;
@@ -140,6 +158,7 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
 index:
     status = index_tensors(opened);
     if (status) goto cleanup;
+    tell_of_senses(opened);
     *model = opened;
     opened = NULL;
 

@@ -93,11 +93,11 @@ static bool is_used(const struct engine_plan *plan, const struct model_tensor *t
 }
 
 /* Tensors in the file that no graph of the family reads: layers that predict further tokens, rope factors for
- * other contexts, the classification head and dense steps, which the queue computes, and what converters fill
- * in for RWKV 7's first layer. */
+ * other contexts, the classification head and dense steps, which the queue computes, what converters fill in
+ * for RWKV 7's first layer, and what reads pictures and sound. */
 static bool is_left_out(const struct engine_plan *plan, const char *name)
 {
-    static const char *const starts[] = {"rope_f", "cls.", "dense_", "blk.0.time_mix_v"};
+    static const char *const starts[] = {"rope_f", "cls.", "dense_", "blk.0.time_mix_v", "v.", "a.", "mm."};
     unsigned layer;
     if (sscanf(name, "blk.%u.", &layer) == 1 && layer >= plan->info.n_layers) return true;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)

@@ -158,19 +158,23 @@ void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *v
             .key = full, .type = METADATA_BOOL, .is_array = true, .count = config->n_layers, .values = copy});
 }
 
-void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values)
+void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count)
 {
     const char *full = full_key(config, key);
-    size_t size = config->n_layers * sizeof *values;
-    ENGINE_ASSERT(config->n_layers <= HF_MAX_LAYERS);
-    uint32_t *copy = full ? metadata_allocate(config->metadata, size) : NULL;
+    uint32_t *copy = full ? metadata_allocate(config->metadata, count * sizeof *values) : NULL;
     if (full && !copy) config->status = error_memory("metadata");
     if (!copy) return;
-    memcpy(copy, values, size);
+    memcpy(copy, values, count * sizeof *values);
     config->status = metadata_add(
         config->metadata,
         &(struct metadata_entry){
-            .key = full, .type = METADATA_U32, .is_array = true, .count = config->n_layers, .values = copy});
+            .key = full, .type = METADATA_U32, .is_array = true, .count = count, .values = copy});
+}
+
+void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values)
+{
+    ENGINE_ASSERT(config->n_layers <= HF_MAX_LAYERS);
+    hf_put_counts(config, key, values, config->n_layers);
 }
 
 /* ---- What most families have --------------------------------------------------------------------------- */
@@ -352,7 +356,8 @@ void hf_read_windows(struct hf_config *config)
         uint32_t period = type->window_period;
         if (json_is_integer(hf_get(config->json, keys->window_period)))
             period = hf_count(config, config->json, keys->window_period, period);
-        uint32_t border = hf_count(config, config->json, "max_window_layers", 28);
+        uint32_t border =
+            hf_count(config, config->json, "max_window_layers", type->window_from ? type->window_from : 28);
         for (uint32_t i = 0; i < config->n_layers; i++)
             slides[i] = type->windows == HF_WINDOWS_ALL ||
                         (type->windows == HF_WINDOWS_PERIOD && (period == 0 || (i + 1) % period != 0)) ||
@@ -406,6 +411,26 @@ void hf_read_dense_layers(struct hf_config *config)
                   "mlp_only_layers with other than the first layers");
     }
     hf_put_count(config, "leading_dense_block_count", (uint32_t)n);
+}
+
+uint32_t hf_count_dense_layers(struct hf_config *config, uint32_t preset)
+{
+    const json_t *kinds = hf_get(config->json, "mlp_layer_types"), *kind;
+    size_t i, n = 0;
+    if (!kinds) return preset;
+    if (json_array_size(kinds) != config->n_layers)
+        hf_fail(config, ENGINE_ERROR_DATA, "mlp_layer_types has %zu texts for %u layers",
+                json_array_size(kinds), config->n_layers);
+    json_array_foreach(kinds, i, kind)
+    {
+        const char *text = json_string_value(kind);
+        bool is_dense = text && strcmp(text, "dense") == 0;
+        hf_refuse(config, !is_dense && (!text || strcmp(text, "sparse") != 0),
+                  "mlp_layer_types with other texts than dense and sparse");
+        hf_refuse(config, is_dense && i != n, "mlp_layer_types with a dense layer after a sparse one");
+        n += is_dense;
+    }
+    return (uint32_t)n;
 }
 
 /* ---- The file ------------------------------------------------------------------------------------------ */
@@ -475,12 +500,12 @@ static void find_family(struct hf_config *config)
     if (classes && !json_is_array(classes)) hf_fail(config, ENGINE_ERROR_DATA, "architectures is not a list");
     if (config->status) return;
     const char *refusal = NULL, *ignored;
-    bool is_found = type && find_type(config, type, &refusal);
-    if (!is_found && json_is_object(text)) {
+    const char *inner = hf_text(config, text, "model_type");
+    bool is_found = inner && find_type(config, inner, &ignored);
+    if (is_found)
         config->json = text;
-        const char *inner = hf_text(config, text, "model_type");
-        is_found = inner && find_type(config, inner, &ignored);
-    }
+    else
+        is_found = type && find_type(config, type, &refusal);
     if (is_found || config->status) return;
     if (!type)
         hf_fail(config, ENGINE_ERROR_DATA, "model_type is missing");

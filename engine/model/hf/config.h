@@ -97,9 +97,13 @@ void hf_put_texts(struct hf_config *config, const char *key, const struct engine
                   size_t count);
 void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values);
 void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values);
+void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count);
 
 /* rope.c: rope.* keys, and factors. */
 void hf_read_rope(struct hf_config *config);
+/* How many pairs rotate by each dimension of a position (M-RoPE), which other programs need to know; those of
+ * text have the same position in all. preset [3]: without mrope_section; NULL: none. */
+void hf_put_rope_sections(struct hf_config *config, const uint32_t *preset);
 /* sentence.c: whether there is a classification head, of the heads that models have the only one that is
  * used; its labels, and how its scores are computed. */
 void hf_read_classifier(struct hf_config *config);
@@ -113,5 +117,7 @@ void hf_read_recurrent_layers(struct hf_config *config, const char *kind, const 
                               uint32_t period);
 /* mlp_only_layers: the first ones, which have no experts. */
 void hf_read_dense_layers(struct hf_config *config);
+/* How many layers have no experts, which are the first, by mlp_layer_types; `preset` without it. */
+uint32_t hf_count_dense_layers(struct hf_config *config, uint32_t preset);
 
 #endif

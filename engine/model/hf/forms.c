@@ -201,6 +201,38 @@ static int add_qkvz(const struct hf_form_input *of, const struct hf_entry *entry
     return ENGINE_OK;
 }
 
+/* The value heads of a delta net from row `first` on, see FORM_TILED. */
+static int add_tiled(const struct hf_form_input *of, const struct hf_entry *entry,
+                     const struct hf_matrices *m, uint64_t first, struct hf_output *output)
+{
+    uint64_t n = of->config->n_key_heads, n_each = of->config->n_value_heads / n, r = m->row_step;
+    uint64_t head = first < m->n_rows ? (m->n_rows - first) / (n * n_each) : 0; /* rows of a head */
+    if (head == 0 || first + head * n * n_each != m->n_rows || m->n != 1) return refuse_rows(of, entry, m);
+    if (first > 0)
+        add_piece(output, m, 0, (const uint64_t[4]){m->k, first, 1, 1},
+                  (const uint64_t[4]){m->step, r, 0, 0});
+    add_piece(output, m, first, (const uint64_t[4]){m->k, head, n, n_each},
+              (const uint64_t[4]){m->step, r, n_each * head * r, head * r});
+    set_shape(output, m->k, m->n_rows, 1);
+    return ENGINE_OK;
+}
+
+/* The same of columns. */
+static int add_tiled_columns(const struct hf_form_input *of, const struct hf_entry *entry,
+                             const struct hf_matrices *m, struct hf_output *output)
+{
+    uint64_t n_heads = of->config->n_value_heads;
+    if (m->k % n_heads != 0 || m->n != 1) return refuse_rows(of, entry, m);
+    add_piece(output, m, 0, (const uint64_t[4]){m->k, m->n_rows, 1, 1},
+              (const uint64_t[4]){m->step, m->row_step, 0, 0});
+    if (n_heads != of->config->n_key_heads) {
+        output->pieces[output->n - 1].chunk = m->k / n_heads;
+        output->pieces[output->n - 1].n_groups = of->config->n_key_heads;
+    }
+    set_shape(output, m->k, m->n_rows, 1);
+    return ENGINE_OK;
+}
+
 /* Each of the two takes half of the rows. */
 static int add_halves(const struct hf_form_input *of, const struct hf_entry *entry,
                       const struct hf_matrices *m, bool interleaved, struct hf_output outputs[HF_MAX_PARTS])
@@ -295,6 +327,10 @@ int hf_add_pieces(const struct hf_form_input *of, const struct hf_entry *entry, 
     case FORM_EXPERTS: return add_experts(of, entry, m, form->is_transposed, outputs);
     case FORM_QKV: return add_qkv(of, entry, m, outputs);
     case FORM_QKVZ: return add_qkvz(of, entry, m, outputs);
+    case FORM_TILED: return add_tiled(of, entry, m, 0, outputs);
+    case FORM_TILED_VALUES:
+        return add_tiled(of, entry, m, 2 * (uint64_t)of->config->n_key_heads * of->config->key_dim, outputs);
+    case FORM_TILED_COLUMNS: return add_tiled_columns(of, entry, m, outputs);
     case FORM_SAME: break;
     }
     if (hf_has_factors(of, &entry->name)) return add_multiplied(of, entry, m, outputs);
@@ -355,27 +391,33 @@ static void multiply(uint32_t type, float factor, uint64_t n, uint8_t *values)
     }
 }
 
-static void copy_row(const struct hf_piece *piece, uint64_t row, uint8_t *to, uint64_t row_size)
+/* Copies n values of a row that begins at `row`, from its value `first` on. */
+static void copy_values(const struct hf_piece *piece, uint64_t row, uint64_t first, uint64_t n, uint8_t *to)
 {
     const struct hf_source *source = piece->source;
+    uint64_t at = row + first * piece->stride[0], size = bytes_of(source, 1);
+    if (source->decode && piece->stride[0] == 1) {
+        source->decode(source, at, n, to);
+    } else if (source->decode) {
+        for (uint64_t i = 0; i < n; i++) source->decode(source, at + i * piece->stride[0], 1, to + i * size);
+    } else if (piece->stride[0] == 1) {
+        memcpy(to, source->data + at * size, (size_t)bytes_of(source, n));
+    } else {
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(to + i * size, source->data + (at + i * piece->stride[0]) * size, (size_t)size);
+    }
+}
+
+static void copy_row(const struct hf_piece *piece, uint64_t row, uint8_t *to)
+{
     uint64_t at = piece->start + row % piece->ne[1] * piece->stride[1] +
                   row / piece->ne[1] % piece->ne[2] * piece->stride[2] +
                   row / piece->ne[1] / piece->ne[2] * piece->stride[3];
-    if (source->decode) {
-        if (piece->stride[0] == 1)
-            source->decode(source, at, piece->ne[0], to);
-        else
-            for (uint64_t i = 0; i < piece->ne[0]; i++)
-                source->decode(source, at + i * piece->stride[0], 1, to + i * bytes_of(source, 1));
-        return;
-    }
-    uint64_t size = bytes_of(source, 1);
-    const uint8_t *from = source->data + at * size;
-    if (piece->stride[0] == 1)
-        memcpy(to, from, (size_t)row_size);
-    else
-        for (uint64_t i = 0; i < piece->ne[0]; i++)
-            memcpy(to + i * size, from + i * piece->stride[0] * size, (size_t)size);
+    uint64_t chunk = piece->n_groups ? piece->chunk : piece->ne[0], n = piece->ne[0] / chunk;
+    uint64_t n_groups = piece->n_groups ? piece->n_groups : 1, n_each = n / n_groups;
+    for (uint64_t i = 0; i < n; i++)
+        copy_values(piece, at, (i % n_groups * n_each + i / n_groups) * chunk, chunk,
+                    to + bytes_of(piece->source, i * chunk));
 }
 
 static void make_rows(const struct model_maker *maker, uint64_t first, uint64_t n, uint8_t *rows)
@@ -385,7 +427,7 @@ static void make_rows(const struct model_maker *maker, uint64_t first, uint64_t 
         const struct hf_piece *piece = &assembly->pieces[i];
         uint64_t end = rows_of(piece);
         for (; first < end && n > 0; first++, n--) {
-            copy_row(piece, first, rows, assembly->row_size);
+            copy_row(piece, first, rows);
             if (piece->factor != 0) multiply(piece->source->type, piece->factor, piece->ne[0], rows);
             rows += assembly->row_size;
         }
@@ -397,7 +439,7 @@ static void make_rows(const struct model_maker *maker, uint64_t first, uint64_t 
 static bool is_dense(const struct hf_piece *piece)
 {
     uint64_t stride = 1;
-    if (piece->source->decode || piece->factor != 0) return false;
+    if (piece->source->decode || piece->factor != 0 || piece->n_groups > 0) return false;
     for (int i = 0; i < 4; i++) {
         if (piece->ne[i] != 1 && piece->stride[i] != stride) return false;
         stride *= piece->ne[i];

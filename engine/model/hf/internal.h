@@ -27,6 +27,9 @@ struct hf_piece {
     const struct hf_source *source;
     uint64_t start, ne[4], stride[4];
     float factor; /* multiplied into the values, which are floats; 0: none */
+    /* A row's values are chunks of so many, those of a group in a row, of which it takes the first of each
+     * group, then the second, and so on; 0: they are taken as they are. */
+    uint64_t chunk, n_groups;
 };
 
 /* Sets the tensor's type, shape and size, and its data if the one piece has them as they are, otherwise its

@@ -246,6 +246,22 @@ static void read_rope(struct hf_config *config, const json_t *parameters)
     if (keys->local_theta) read_local(config);
 }
 
+void hf_put_rope_sections(struct hf_config *config, const uint32_t *preset)
+{
+    const json_t *scaling = object_at(config, config->json, "rope_scaling");
+    const json_t *parameters = object_at(config, config->json, "rope_parameters");
+    const json_t *list = hf_get(scaling ? scaling : parameters, "mrope_section");
+    uint32_t sections[4] = {0};
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *value = json_array_get(list, i);
+        json_int_t number = json_integer_value(value);
+        if (list && (json_array_size(list) != 3 || !json_is_integer(value) || number < 0 || number > 65536))
+            hf_fail(config, ENGINE_ERROR_DATA, "mrope_section is not a list of three counts");
+        sections[i] = list || !preset ? (uint32_t)number : preset[i];
+    }
+    if (list || preset) hf_put_counts(config, "rope.dimension_sections", sections, 4);
+}
+
 void hf_read_rope(struct hf_config *config)
 {
     if (config->status || config->type.has_no_rope) return;

@@ -30,27 +30,37 @@ struct reader {
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
+static bool begins_with_one(const char *name, const char *const *starts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+/* What reads pictures and sound. */
+static bool is_of_senses(const char *name)
+{
+    static const char *const starts[] = {
+        "vision_",       "model.vision_",         "visual.",
+        "model.visual.", "multi_modal_projector", "model.multi_modal_projector",
+        "audio_",        "model.audio_"};
+    return begins_with_one(name, starts, sizeof starts / sizeof *starts);
+}
+
 /* Tensors that checkpoints have besides the text model's weights: its constants, and other models. */
 static bool is_left_out(const struct hf_family *family, const char *name)
 {
     static const char *const ends[] = {"rotary_emb.inv_freq",    ".attn.bias",
                                        ".attn.masked_bias",      ".attention.bias",
                                        ".attention.masked_bias", "embeddings.position_ids"};
-    static const char *const others[] = {"vision_",
-                                         "model.vision_",
-                                         "visual.",
-                                         "model.visual.",
-                                         "multi_modal_projector",
-                                         "model.multi_modal_projector",
-                                         "audio_",
-                                         "model.audio_",
-                                         "cls.predictions.",
+    static const char *const others[] = {"cls.predictions.",
                                          "cls.seq_relationship.",
                                          "vocab_transform.",
                                          "vocab_layer_norm.",
                                          "vocab_projector.",
                                          "qa_outputs.",
-                                         "mtp."};
+                                         "mtp.",
+                                         "model.mtp."};
     size_t length = strlen(name);
     for (const char *const *own = family->left_out; own && *own; own++) {
         size_t n = strlen(*own);
@@ -58,9 +68,7 @@ static bool is_left_out(const struct hf_family *family, const char *name)
     }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (length >= strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0) return true;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strncmp(name, others[i], strlen(others[i])) == 0) return true;
-    return false;
+    return is_of_senses(name) || begins_with_one(name, others, sizeof others / sizeof *others);
 }
 
 /* Removes a suffix from a name. */
@@ -108,6 +116,7 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
 {
     struct hf_entry *entry = &reader->entries[reader->n_entries];
     *entry = (struct hf_entry){.stored = stored};
+    reader->model->has_senses |= is_of_senses(stored->name);
     if (is_left_out(reader->family, stored->name) || hf_is_companion(reader->config, stored->name)) return;
     if (!name_tensor(reader, stored, entry)) {
         entry->name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
@@ -314,7 +323,8 @@ static int view_entries(struct reader *reader, const struct hf_entry *entries, s
                         const struct hf_form *form, struct hf_matrices *m)
 {
     /* Rows that are cut or multiplied can't stay in blocks. */
-    bool same_types = form->kind != FORM_LATENT && !hf_has_factors(&reader->of, &entries->name);
+    bool same_types = form->kind != FORM_LATENT && form->kind != FORM_TILED_COLUMNS &&
+                      !hf_has_factors(&reader->of, &entries->name);
     for (size_t i = 0; i < n; i++) {
         const struct safetensors_tensor *stored = entries[i].stored, *first = entries[0].stored;
         bool is_like_first = strcmp(stored->type_name, first->type_name) == 0 &&

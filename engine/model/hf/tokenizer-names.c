@@ -21,6 +21,9 @@ static const struct {
     {"bytes-regex\n", "gpt-2"},
     {"split " ENDS WORDS("\\p{N}{1,3}") "\nbytes\n", "llama-bpe"},
     {"split " ENDS WORDS("\\p{N}") "\nbytes\n", "qwen2"},
+    {"split " ENDS
+     "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES "\nbytes\n",
+     "qwen35"},
     {"split " CASES(ENDS "?") "\\p{N}{1,3}" REST "\nbytes\n", "gpt-4o"},
     {"split " CASES("") "\\p{N}" REST "\nbytes\n", "tekken"},
     {"digits\nbytes-regex\n", "starcoder"},
