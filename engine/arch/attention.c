@@ -26,15 +26,20 @@ static struct value *fused_part(struct graph *g, const struct decoder *d, const 
     return graph_add(g, output, graph_values_part(g, bias, first, n, full));
 }
 
+/* Queries, keys or values within the bound of models that have one. */
+static struct value *clamp(struct graph *g, const struct decoder *d, struct value *x)
+{
+    return d->clamp_qkv > 0 ? graph_activate_limited(g, x, NULL, ENGINE_ACTIVATION_CLAMP, d->clamp_qkv, 0)
+                            : x;
+}
+
 /* The product with one of the three matrices, whichever tensor has its rows. */
 static struct value *project(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
                              uint64_t n, struct value *x)
 {
     struct value *output = decoder_has_weight(g, "attn_qkv") ? fused_part(g, d, name, first, n, x)
                                                              : decoder_linear(g, name, d->n_embd, n, x);
-    if (d->clamp_qkv > 0)
-        output = graph_activate_limited(g, output, NULL, ENGINE_ACTIVATION_CLAMP, d->clamp_qkv, 0);
-    return output;
+    return d->clamp_after_norm ? output : clamp(g, d, output);
 }
 
 /* The norm of queries or keys [dim * n, columns], if the layer has one: over the whole width, or over each
@@ -65,6 +70,7 @@ struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, s
         h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
         h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
     }
+    if (d->clamp_after_norm) h = (struct heads){clamp(g, d, h.q), clamp(g, d, h.k), clamp(g, d, h.v)};
     h.q = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.q, d->head_dim, n, n_tokens));
     h.k = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.k, d->head_dim, n_kv, n_tokens));
     h.v = graph_reshape(g, h.v, d->value_dim, n_kv, n_tokens);

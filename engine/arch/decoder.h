@@ -80,6 +80,7 @@ struct decoder {
     float attention_scale;   /* of q . k */
     float attention_softcap; /* 0: none */
     float clamp_qkv;         /* 0: none */
+    bool clamp_after_norm;   /* of queries and keys, else before it */
     float alibi_bias;        /* the largest slope bias; 0: no ALiBi (arXiv 2108.12409) */
     bool norm_after_rope;    /* of queries and keys, if they have norms */
 

@@ -3,16 +3,20 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
+void exaone4_read_windows(struct hparams *h, struct decoder *d)
+{
+    if (hparams_count(h, "attention.sliding_window", 0) == 0) return;
+    decoder_read_windows(h, d, 4, false);
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        if (!d->layers[i].slides) d->layers[i].rope = NULL;
+}
+
 static void exaone4_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
     d->norms = NORMS_AFTER;
-    if (hparams_count(h, "attention.sliding_window", 0) > 0) {
-        decoder_read_windows(h, d, 4, false);
-        for (uint32_t i = 0; i < d->n_layers; i++)
-            if (!d->layers[i].slides) d->layers[i].rope = NULL;
-    }
+    exaone4_read_windows(h, d);
     *info = decoder_info(d);
 }
 

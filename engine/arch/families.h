@@ -12,10 +12,12 @@
     X(cohere2)                                                                                               \
     X(command_r)                                                                                             \
     X(deepseek2)                                                                                             \
+    X(dots1)                                                                                                 \
     X(ernie4_5)                                                                                              \
     X(ernie4_5_moe)                                                                                          \
     X(exaone)                                                                                                \
     X(exaone4)                                                                                               \
+    X(exaone_moe)                                                                                            \
     X(falcon)                                                                                                \
     X(falcon_h1)                                                                                             \
     X(gemma)                                                                                                 \
@@ -40,19 +42,26 @@
     X(mamba)                                                                                                 \
     X(mamba2)                                                                                                \
     X(minicpm)                                                                                               \
+    X(minimax_m2)                                                                                            \
     X(modern_bert)                                                                                           \
     X(mpt)                                                                                                   \
     X(nemotron)                                                                                              \
     X(nomic_bert)                                                                                            \
     X(nomic_bert_moe)                                                                                        \
     X(olmo2)                                                                                                 \
+    X(olmoe)                                                                                                 \
     X(phi2)                                                                                                  \
     X(phi3)                                                                                                  \
     X(qwen2)                                                                                                 \
     X(qwen2moe)                                                                                              \
+    X(qwen2vl)                                                                                               \
     X(qwen3)                                                                                                 \
     X(qwen3moe)                                                                                              \
     X(qwen3next)                                                                                             \
+    X(qwen3vl)                                                                                               \
+    X(qwen3vlmoe)                                                                                            \
+    X(qwen35)                                                                                                \
+    X(qwen35moe)                                                                                             \
     X(rwkv6)                                                                                                 \
     X(rwkv7)                                                                                                 \
     X(seed_oss)                                                                                              \
@@ -104,6 +113,12 @@ void granite4_read_config(struct hf_config *config);
     {                                                                                                        \
         "shared_mlp.output_linear", "ffn_down_shexp"                                                         \
     }
+
+/* exaone4.c: the layers that slide, which alone have positions. */
+void exaone4_read_windows(struct hparams *h, struct decoder *d);
+
+/* qwen3.c: what Qwen 3-VL says beside the text model's numbers. */
+void qwen3vl_read_config(struct hf_config *config);
 
 /* gemma2.c: what Gemma 2 and 3 say; query_pre_attn_scalar alone. */
 void gemma_read_config(struct hf_config *config);

@@ -1,7 +1,9 @@
 /* qwen3.c: Qwen 3: Llama with a norm on each head of queries and keys, and rotary positions on halves.
- * Yang et al., arXiv 2505.09388. */
+ * Yang et al., arXiv 2505.09388. The text part of Qwen 3-VL is the same; its positions of pictures have
+ * three dimensions. */
 #include "arch/decoder.h"
 #include "arch/families.h"
+#include "model/hf/config.h"
 
 static void qwen3_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
@@ -27,6 +29,29 @@ static const struct hf_type qwen3_types[] = {
     {0},
 };
 
+void qwen3vl_read_config(struct hf_config *config)
+{
+    const json_t *eye = hf_get(config->root, "vision_config");
+    size_t n = json_array_size(hf_get(eye, "deepstack_visual_indexes"));
+    hf_put_rope_sections(config, NULL);
+    hf_put_count(config, "n_deepstack_layers", n < HF_MAX_LAYERS ? (uint32_t)n : HF_MAX_LAYERS);
+}
+
+static const struct hf_type qwen3vl_types[] = {
+    {.name = "qwen3_vl_text",
+     .width = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .head_dim = 128,
+     .ff = 22016,
+     .context = 128000,
+     .theta = 5e5,
+     .options = {HF_ATTENTION_BIAS},
+     .read = qwen3vl_read_config},
+    {0},
+};
+
 const struct architecture arch_qwen3 = {
     .name = "qwen3",
     .models = "Qwen 3",
@@ -34,4 +59,13 @@ const struct architecture arch_qwen3 = {
     .read = qwen3_read,
     .build = decoder_build,
     .hf = {.types = qwen3_types},
+};
+
+const struct architecture arch_qwen3vl = {
+    .name = "qwen3vl",
+    .models = "Qwen 3-VL (text)",
+    .size = sizeof(struct decoder),
+    .read = qwen3_read,
+    .build = decoder_build,
+    .hf = {.types = qwen3vl_types},
 };

@@ -495,6 +495,7 @@ static const struct lie lies[] = {
     {"qwen3next", "key ssm.group_count u32 3", "don't go together"},
     {"qwen3next", "key ssm.conv_kernel u32 1", "2 to 16 taps"},
     {"qwen3next", "tensor blk.0.ssm_ba.weight f16 32 7", "ssm_ba.weight"},
+    {"qwen35", "tensor blk.0.ssm_alpha.weight f16 32 7", "ssm_alpha.weight"},
 };
 
 Test(hostile_families, known_lies)
