@@ -134,7 +134,13 @@ static char *copy_text(const struct metadata *metadata, const char *key)
 }
 
 int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,
-                      struct engine_model **out)
+                      struct engine_model **model)
+{
+    return engine_model_open_changed(engine, path, tokenizer_path, NULL, model);
+}
+
+int engine_model_open_changed(struct engine *engine, const char *path, const char *tokenizer_path,
+                              const char *const *overrides, struct engine_model **out)
 {
     struct engine_model *model = calloc(1, sizeof *model);
     if (!model) return error_memory("model");
@@ -148,6 +154,7 @@ int engine_model_open(struct engine *engine, const char *path, const char *token
         return error_memory("model");
     }
     int status = model_open(path, tokenizer_path, &model->model);
+    for (; overrides && *overrides && !status; overrides++) status = model_override(model->model, *overrides);
     if (status != ENGINE_OK) goto error;
     model->engine = engine;
     const struct metadata *metadata = model_metadata(model->model);

@@ -50,6 +50,10 @@ struct engine_adapter {
     struct engine_adapter *next; /* of the model's list */
 };
 
+/* engine_model_open with metadata in the place of the file's, as in engine_model_options. */
+int engine_model_open_changed(struct engine *engine, const char *path, const char *tokenizer_path,
+                              const char *const *overrides, struct engine_model **model);
+
 /* Whether a grammar was made for a model. */
 bool grammar_is_for(const struct engine_grammar *grammar, const struct engine_model *model);
 

@@ -211,8 +211,13 @@ struct engine_model_options {
      * Plans count the memory of the new types, and loading needs no more. */
     const char *load_type;
     uint32_t n_threads; /* threads that convert; 0: as configured, else all processors */
+    /* Metadata in the place of the file's, or besides it: "KEY=TYPE:VALUE", whose TYPE is int, float, bool
+     * (true or false) or str; a key that begins with a dot has general.architecture before it. NULL ends the
+     * list; NULL: none. */
+    const char *const *overrides;
 };
-/* Opens a model as engine_model_open does, with options. ENGINE_ERROR_ARGUMENT: `load_type` is no type.
+/* Opens a model as engine_model_open does, with options. ENGINE_ERROR_ARGUMENT: `load_type` is no type, or an
+ * override has another form.
  * ENGINE_ERROR_UNSUPPORTED: `load_type` is set and matrices are quantised already. A value that the type
  * cannot represent is an error when a context loads the model. */
 ENGINE_API int engine_model_open_with(struct engine *engine, const char *path,

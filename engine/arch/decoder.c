@@ -117,6 +117,7 @@ void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t 
     d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     experts_read(h, d);
     rope_read(h, d, pairs, &d->rope);
+    d->n_context = rope_reach(h, &d->rope, d->n_context);
     read_layers_without_rope(h, d);
     if (hparams_is_array(h, windows_key)) decoder_read_windows(h, d, 0, false);
 }

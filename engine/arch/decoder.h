@@ -29,6 +29,7 @@ struct rope {
     uint32_t n_original;       /* the context before it was extended */
     float yarn;                /* how much YaRN (arXiv 2309.00071) extends it; 0: not at all */
     float yarn_low, yarn_high; /* angles blend from their own to the extended ones between these pairs */
+    float yarn_mix;            /* how much of their own angles the pairs before keep; 1: all */
     /* Those bounds may fall between whole pairs if the file does not say. Set before reading. */
     bool yarn_between;
 };
@@ -121,6 +122,11 @@ void decoder_warn(const struct hparams *h, const char *format, ...) ENGINE_PRINT
 
 /* rope.c: reads rope.* keys, and the factors that a file may have. */
 void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope);
+
+/* YaRN's magnitude if the file says it as a whole, else 0. */
+float rope_read_yarn_magnitude(struct hparams *h);
+/* The positions that a model trained with n_context reaches: more if its rope is stretched beyond. */
+uint32_t rope_reach(struct hparams *h, const struct rope *rope, uint32_t n_context);
 
 /* experts.c: reads expert_* keys and which layers are mixtures. If the file does not say, the router is a
  * softmax over all experts with normalised weights. */

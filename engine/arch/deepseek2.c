@@ -59,7 +59,8 @@ static void read_yarn(struct hparams *h, struct decoder *d)
     float m = 1 + multiplier * logf(d->rope.yarn);
     d->attention_scale *= m * m;
     /* It is 1 too if the two numbers are the same. */
-    d->rope.magnitude = hparams_float_above_0(h, "rope.scaling.yarn_attn_factor", 1);
+    float own = rope_read_yarn_magnitude(h);
+    d->rope.magnitude = hparams_float_above_0(h, "rope.scaling.attn_factor", 1) * (own > 0 ? own : 1);
 }
 
 /* Files up to early 2025 lack the groups that experts are chosen in. */

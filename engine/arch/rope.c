@@ -18,6 +18,11 @@ static double yarn_pair(const struct rope *rope, float turns)
     return rope->n_dims * log(length) / (2 * log((double)rope->theta));
 }
 
+float rope_read_yarn_magnitude(struct hparams *h)
+{
+    return hparams_float_from_0(h, "rope.scaling.yarn_attn_factor", 0);
+}
+
 static void read_yarn(struct hparams *h, struct rope *rope, float factor)
 {
     float fast = hparams_float_above_0(h, "rope.scaling.yarn_beta_fast", 32);
@@ -36,8 +41,10 @@ static void read_yarn(struct hparams *h, struct rope *rope, float factor)
     rope->yarn = factor;
     rope->yarn_low = (float)low;
     rope->yarn_high = (float)high;
-    rope->magnitude = factor > 1 ? 0.1f * logf(factor) + 1 : 1;
-    rope->magnitude = hparams_float_above_0(h, "rope.scaling.yarn_attn_factor", rope->magnitude);
+    rope->yarn_mix = hparams_float_from_0(h, "rope.scaling.yarn_ext_factor", 1);
+    rope->magnitude = factor > 1 && rope->yarn_mix > 0 ? 0.1f * logf(factor) + 1 : 1;
+    float own = rope_read_yarn_magnitude(h);
+    if (own > 0) rope->magnitude = own;
     rope->magnitude = hparams_float_above_0(h, "rope.scaling.attn_factor", 1) * rope->magnitude;
 }
 
@@ -74,19 +81,40 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
         read_yarn(h, rope, factor);
     else if (!named || strcmp(scaling, "linear") == 0)
         rope->position_scale = 1 / factor;
+    else if (strcmp(scaling, "none") == 0 && factor != 1)
+        decoder_warn(h, "rope is not scaled by %g, since rope.scaling.type is none", (double)factor);
     else if (strcmp(scaling, "none") != 0 && !(strcmp(scaling, "longrope") == 0 && rope->factors_long))
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
                      "rope scaling '%s' is not supported (supported: none, linear, yarn, longrope)", scaling);
 }
 
+uint32_t rope_reach(struct hparams *h, const struct rope *rope, uint32_t n_context)
+{
+    double factor = rope->yarn > 0 ? (double)rope->yarn : 1 / (double)rope->position_scale;
+    bool is_told =
+        hparams_has(h, "rope.scaling.original_context_length") || hparams_has(h, "engine.stretches_rope");
+    double reach = is_told ? floor(rope->n_original * factor + 0.5) : 0;
+    return reach > n_context && reach <= INT32_MAX ? (uint32_t)reach : n_context;
+}
+
+/* ---- Factors of angles --------------------------------------------------------------------------------- */
+
+/* A rope that YaRN stretches, and the file's factors besides; NULL: none. */
+struct yarn {
+    const struct rope *rope;
+    const float *own; /* [n_dims / 2] */
+};
+
 /* Factors by which YaRN slows angles down: 1 for pairs that turn often, `yarn` for those that seldom turn. */
 static void fill_yarn(const void *user, float *values, uint64_t n)
 {
-    const struct rope *rope = user;
+    const struct yarn *yarn = user;
+    const struct rope *rope = yarn->rope;
     double low = (double)rope->yarn_low, high = (double)rope->yarn_high;
     for (uint64_t i = 0; i < n; i++) {
-        double slow = fmin(fmax(((double)i - low) / (high - low), 0), 1);
-        values[i] = (float)(1 / (1 - slow + slow / (double)rope->yarn));
+        double kept = (1 - fmin(fmax(((double)i - low) / (high - low), 0), 1)) * (double)rope->yarn_mix;
+        values[i] = (float)(1 / (kept + (1 - kept) / (double)rope->yarn));
+        if (yarn->own) values[i] *= yarn->own[i];
     }
 }
 
@@ -109,12 +137,13 @@ struct value *rope_factors(struct graph *g, const struct rope *rope)
     if (!rope) return NULL;
     bool is_long = rope->factors_long && g->shape.n_context > rope->n_original;
     const char *name = is_long ? rope->factors_long : rope->factors;
-    if (name) return file_factors(g, name, rope->n_dims / 2);
-    if (rope->yarn == 0) return NULL;
-    char numbers[96]; /* each rope has its own */
-    snprintf(numbers, sizeof numbers, "rope_yarn_%u_%a_%a_%a", rope->n_dims, (double)rope->yarn,
-             (double)rope->yarn_low, (double)rope->yarn_high);
-    return graph_numbers(g, rope->n_dims / 2, numbers, fill_yarn, rope);
+    struct value *own = name ? file_factors(g, name, rope->n_dims / 2) : NULL;
+    if (rope->yarn == 0 || (name && !own)) return own;
+    const struct yarn yarn = {rope, own ? g->weights[own->index].tensor->data : NULL};
+    char numbers[160]; /* each rope has its own */
+    snprintf(numbers, sizeof numbers, "rope_yarn_%u_%a_%a_%a_%a_%s", rope->n_dims, (double)rope->yarn,
+             (double)rope->yarn_low, (double)rope->yarn_high, (double)rope->yarn_mix, name ? name : "");
+    return graph_numbers(g, rope->n_dims / 2, numbers, fill_yarn, &yarn);
 }
 
 struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,

@@ -27,6 +27,21 @@ static void hash_more(void *user, const void *bytes, size_t size)
     b->fingerprint = hash_bytes(b->fingerprint, bytes, size);
 }
 
+/* What the model's metadata was told to be instead. */
+static void hash_overrides(struct batch *b)
+{
+    const struct arguments *a = b->arguments;
+    const float rope[] = {a->rope_scale,           a->rope_freq_base,  a->rope_freq_scale,
+                          (float)a->yarn_orig_ctx, a->yarn_ext_factor, a->yarn_attn_factor,
+                          a->yarn_beta_slow,       a->yarn_beta_fast};
+    bool is_given = a->rope_scaling != NULL;
+    for (size_t i = 0; i < sizeof rope / sizeof *rope; i++) is_given |= rope[i] > 0;
+    if (is_given) hash_more(b, rope, sizeof rope);
+    if (a->rope_scaling) hash_more(b, a->rope_scaling, strlen(a->rope_scaling));
+    for (size_t i = 0; i < a->override_kv.count; i++)
+        hash_more(b, a->override_kv.items[i], strlen(a->override_kv.items[i]) + 1);
+}
+
 int batch_take_fingerprint(struct batch *b)
 {
     const struct arguments *a = b->arguments;
@@ -51,6 +66,7 @@ int batch_take_fingerprint(struct batch *b)
     b->fingerprint = hash_bytes(HASH_BASIS, text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
     sampling_hash(&b->sampling, hash_more, b);
     if (a->load_type) hash_more(b, a->load_type, strlen(a->load_type));
+    hash_overrides(b);
     if (b->arguments->n_logprobs > 0)
         hash_more(b, &b->arguments->n_logprobs, sizeof b->arguments->n_logprobs);
     if (wants_beams(a)) hash_more(b, &b->beams, sizeof b->beams);

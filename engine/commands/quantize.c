@@ -153,7 +153,7 @@ int command_quantize(const struct arguments *arguments)
     int status = open_engine(arguments, &engine);
     if (!status)
         status = output_check(arguments->words.items[1], engine, inputs, sizeof inputs / sizeof *inputs);
-    if (!status) status = open_model_file(arguments, engine, from, arguments->tokenizer, &model);
+    if (!status) status = open_model_to_run(arguments, engine, from, &model);
     if (!status) status = quantize(arguments, engine, model);
     int exit_status = status && !interrupted ? command_fail() : 0;
     engine_model_close(model);

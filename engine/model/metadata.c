@@ -91,6 +91,20 @@ int metadata_add(struct metadata *metadata, const struct metadata_entry *entry)
     return ENGINE_OK;
 }
 
+int metadata_set(struct metadata *metadata, const struct metadata_entry *entry)
+{
+    bool is_finished = metadata->keys.items != NULL;
+    for (size_t i = 0; i < metadata->count; i++)
+        if (strcmp(metadata->entries[i].key, entry->key) == 0) {
+            metadata->entries[i] = *entry;
+            return ENGINE_OK;
+        }
+    names_destroy(&metadata->keys);
+    metadata->keys = (struct names){0};
+    int status = metadata_add(metadata, entry);
+    return status || !is_finished ? status : metadata_finish(metadata);
+}
+
 static int add_scalar(struct metadata *metadata, const char *key, enum metadata_type type, const void *value,
                       size_t size)
 {

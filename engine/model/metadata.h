@@ -80,6 +80,9 @@ int metadata_add_f32(struct metadata *metadata, const char *key, float value);
 int metadata_add_boolean(struct metadata *metadata, const char *key, bool value);
 int metadata_add_string(struct metadata *metadata, const char *key, const char *text);
 
+/* Replaces the entry of the key, or adds one, also after metadata_finish. ENGINE_ERROR_MEMORY. */
+int metadata_set(struct metadata *metadata, const struct metadata_entry *entry);
+
 /* Makes the entries searchable, after the last one is added. ENGINE_ERROR_DATA: two have the same key. */
 int metadata_finish(struct metadata *metadata);
 

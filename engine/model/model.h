@@ -52,6 +52,11 @@ struct model;
 int model_open(const char *path, const char *tokenizer_path, struct model **model);
 void model_close(struct model *model);
 
+/* Gives a key of the metadata the value of "KEY=TYPE:VALUE", whose TYPE is int, float, bool or str. A key
+ * that begins with a dot has general.architecture before it. Call it before anything reads the metadata.
+ * ENGINE_ERROR_ARGUMENT: the text has another form. */
+int model_override(struct model *model, const char *text);
+
 const char *model_path(const struct model *model);
 bool model_is_directory(const struct model *model);
 const char *model_format(const struct model *model); /* "GGUF 3", "llama2.c version 0", "Hugging Face" */

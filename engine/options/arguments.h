@@ -26,17 +26,22 @@ struct arguments {
     bool verbose;                     /* -v, --verbose: notes too, not only warnings */
 
     /* The model and its devices */
-    const char *model;           /* -m, --model */
-    const char *tokenizer;       /* --tokenizer */
-    bool verify;                 /* --verify */
-    const char *load_type;       /* --load-type */
-    uint32_t n_context;          /* -c, --context */
-    uint32_t n_cache;            /* --cache-size */
-    uint32_t n_batch;            /* -b, --batch */
-    uint32_t n_threads;          /* -t, --threads; 0: not given */
-    const char *cache_type;      /* --cache-type */
-    const char *weights;         /* --weights; NULL: not given */
-    const char *backend;         /* --backend */
+    const char *model;                /* -m, --model */
+    const char *tokenizer;            /* --tokenizer */
+    bool verify;                      /* --verify */
+    const char *load_type;            /* --load-type */
+    struct argument_list override_kv; /* --override-kv: KEY=TYPE:VALUE */
+    const char *rope_scaling;         /* --rope-scaling; NULL: not given, as 0 of these: */
+    float rope_scale, rope_freq_base, rope_freq_scale;
+    uint32_t yarn_orig_ctx;
+    float yarn_ext_factor, yarn_attn_factor, yarn_beta_slow, yarn_beta_fast; /* -1: not given */
+    uint32_t n_context;                                                      /* -c, --context */
+    uint32_t n_cache;                                                        /* --cache-size */
+    uint32_t n_batch;                                                        /* -b, --batch */
+    uint32_t n_threads;                                                      /* -t, --threads; 0: not given */
+    const char *cache_type;                                                  /* --cache-type */
+    const char *weights;                                                     /* --weights; NULL: not given */
+    const char *backend;                                                     /* --backend */
     const char *offload;         /* --offload: N, auto or all; NULL: not given */
     struct argument_list memory; /* --memory */
     struct argument_list place;  /* --place */

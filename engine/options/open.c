@@ -2,11 +2,13 @@
 #include "options/open.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/assert.h"
 #include "io/files.h"
 #include "io/messages.h"
 #include "io/output.h"
@@ -84,17 +86,88 @@ int open_model_file(const struct arguments *arguments, struct engine *engine, co
     return open_as(arguments, engine, path, &options, model);
 }
 
+/* Options of rope, and --override-kv, as overrides of a model's metadata. */
+struct overrides {
+    char rope[16][64]; /* [n_rope] */
+    size_t n_rope;
+    const char **items; /* all of them, those of --override-kv last; ends with NULL */
+};
+
+static void override_rope(struct overrides *overrides, const char *format, ...) ENGINE_PRINTF(2, 3);
+static void override_rope(struct overrides *overrides, const char *format, ...)
+{
+    const size_t size = sizeof overrides->rope[0];
+    va_list values;
+    ENGINE_ASSERT(overrides->n_rope < sizeof overrides->rope / size);
+    va_start(values, format);
+    vsnprintf(overrides->rope[overrides->n_rope++], size, format, values);
+    va_end(values);
+}
+
+/* The keys that arch/rope.c reads. */
+static void override_all_rope(const struct arguments *arguments, struct overrides *overrides)
+{
+    const char *scaling = arguments->rope_scaling;
+    float scale = arguments->rope_scale;
+    if (arguments->rope_freq_scale > 0) scale = 1 / arguments->rope_freq_scale;
+    if (scaling) override_rope(overrides, ".rope.scaling.type=str:%s", scaling);
+    if (scale > 0) {
+        override_rope(overrides, ".rope.scaling.factor=float:%.9g", (double)scale);
+        override_rope(overrides, ".engine.stretches_rope=bool:true");
+    } else if (scaling && strcmp(scaling, "none") == 0) {
+        override_rope(overrides, ".rope.scaling.factor=float:1");
+    }
+    /* That of the file is for its own factor. */
+    if (scaling || scale > 0) override_rope(overrides, ".rope.scaling.yarn_attn_factor=float:0");
+    if (arguments->rope_freq_base > 0)
+        override_rope(overrides, ".rope.freq_base=float:%.9g", (double)arguments->rope_freq_base);
+    if (arguments->yarn_orig_ctx > 0)
+        override_rope(overrides, ".rope.scaling.original_context_length=int:%u", arguments->yarn_orig_ctx);
+    const struct {
+        const char *key;
+        float value;
+    } numbers[] = {{"yarn_ext_factor", arguments->yarn_ext_factor},
+                   {"attn_factor", arguments->yarn_attn_factor},
+                   {"yarn_beta_slow", arguments->yarn_beta_slow},
+                   {"yarn_beta_fast", arguments->yarn_beta_fast}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value >= 0)
+            override_rope(overrides, ".rope.scaling.%s=float:%.9g", numbers[i].key, (double)numbers[i].value);
+}
+
+/* The caller frees overrides->items. */
+static int collect_overrides(const struct arguments *arguments, struct overrides *overrides)
+{
+    const struct argument_list *others = &arguments->override_kv;
+    overrides->n_rope = 0;
+    if (arguments->rope_scale > 0 && arguments->rope_freq_scale > 0)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--rope-scale and --rope-freq-scale are the same: give one of them");
+    override_all_rope(arguments, overrides);
+    overrides->items = calloc(overrides->n_rope + others->count + 1, sizeof *overrides->items);
+    if (!overrides->items) return command_error(ENGINE_ERROR_MEMORY, "out of memory (override-kv)");
+    for (size_t i = 0; i < overrides->n_rope; i++) overrides->items[i] = overrides->rope[i];
+    for (size_t i = 0; i < others->count; i++) overrides->items[overrides->n_rope + i] = others->items[i];
+    return ENGINE_OK;
+}
+
 int open_model_to_run(const struct arguments *arguments, struct engine *engine, const char *path,
                       struct engine_model **model)
 {
+    struct overrides overrides;
+    int status = collect_overrides(arguments, &overrides);
+    if (status) return status;
     struct engine_model_options options = {
         .struct_size = sizeof options,
         .tokenizer_path = arguments->tokenizer,
         .load_type = arguments->load_type,
         .n_threads = arguments->n_threads,
+        .overrides = overrides.items,
     };
-    int status = open_as(arguments, engine, path, &options, model);
-    if (status == ENGINE_ERROR_ARGUMENT && arguments->load_type)
+    status = open_as(arguments, engine, path, &options, model);
+    free(overrides.items);
+    if (status == ENGINE_ERROR_ARGUMENT &&
+        (arguments->load_type || overrides.n_rope > 0 || arguments->override_kv.count > 0))
         command_error(status, "%s", engine_error_message());
     return status;
 }

@@ -28,7 +28,7 @@ const char *path_of_output(const struct arguments *arguments);
 /* Opens the model at path_of_model. If there is none, the error says what to do. */
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
 
-/* The same at a path of the caller's: with --tokenizer and --load-type. */
+/* The same at a path of the caller's: with --tokenizer, --load-type, --override-kv and rope's options. */
 int open_model_to_run(const struct arguments *arguments, struct engine *engine, const char *path,
                       struct engine_model **model);
 

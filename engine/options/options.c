@@ -11,6 +11,13 @@ const char *const option_group_titles[GROUP_COUNT] = {
     [GROUP_SERVER] = "Server", [GROUP_DEVICES] = "Devices", [GROUP_GENERAL] = "General",
 };
 
+/* A number of rotary positions; INITIAL, if there is one, stands for one that isn't given, else 0. */
+#define ROPE_NUMBER(NAME, VALUE, FIELD, INITIAL, LEAST, HELP)                                                \
+    {                                                                                                        \
+        .name = NAME, .value = VALUE, .kind = OPTION_FLOAT, .group = GROUP_MAIN, .target = AT(FIELD),        \
+        .commands = PLACING, .initial = INITIAL, .minimum = LEAST, .maximum = 1e9, .help = HELP              \
+    }
+
 const struct option options_models[] = {
     {.name = "model",
      .letter = 'm',
@@ -47,6 +54,49 @@ const struct option options_models[] = {
      .commands = RUNNING "serve ",
      .help = "Quantises the model while it is loaded, to a type of `engine quantize` such as Q4_K_M, so that "
              "it needs memory for that type only"},
+
+    {.name = "override-kv",
+     .value = "KEY=TYPE:VALUE",
+     .kind = OPTION_LIST,
+     .group = GROUP_MAIN,
+     .target = AT(override_kv),
+     .commands = READING "serve info quantize ",
+     .help = "Metadata in the place of the model's, or besides it (engine info shows the keys): TYPE is int, "
+             "float, bool (true or false) or str; may be repeated"},
+    {.name = "rope-scaling",
+     .value = "none|linear|yarn",
+     .kind = OPTION_CHOICE,
+     .group = GROUP_MAIN,
+     .target = AT(rope_scaling),
+     .commands = PLACING,
+     .choices = "none|linear|yarn",
+     .help = "How rotary positions are stretched for a longer context (default: as the model says, else "
+             "linear; docs/models.md)"},
+    ROPE_NUMBER("rope-scale", "N", rope_scale, NULL, 0, "The factor by which the context grows"),
+    ROPE_NUMBER("rope-freq-base", "N", rope_freq_base, NULL, 0,
+                "The base of rotary positions (default: as the model says)"),
+    ROPE_NUMBER("rope-freq-scale", "N", rope_freq_scale, NULL, 0,
+                "The same as --rope-scale, as its reciprocal: the context grows by 1/N"),
+    {.name = "yarn-orig-ctx",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(yarn_orig_ctx),
+     .commands = PLACING,
+     .maximum = INT32_MAX,
+     .help = "YaRN: the context before it is stretched (default: as the model says, else what it was trained "
+             "with)"},
+    ROPE_NUMBER("yarn-ext-factor", "X", yarn_ext_factor, "-1", -1,
+                "YaRN: how much of their own angles fast pairs keep: 0 stretches all, 1 is as published "
+                "(default: as the model says, else 1)"),
+    ROPE_NUMBER("yarn-attn-factor", "X", yarn_attn_factor, "-1", -1,
+                "YaRN: a factor of the magnitude of queries and keys, besides YaRN's own (default: as the "
+                "model says, else 1)"),
+    ROPE_NUMBER("yarn-beta-slow", "X", yarn_beta_slow, "-1", -1,
+                "YaRN: pairs that make fewer turns in the original context are stretched (default: as the "
+                "model says, else 1)"),
+    ROPE_NUMBER("yarn-beta-fast", "X", yarn_beta_fast, "-1", -1,
+                "YaRN: pairs that make more turns keep their angles (default: as the model says, else 32)"),
 
     {.name = "lora",
      .value = "FILE[=SCALE]",

@@ -133,11 +133,11 @@ static int convert_tensors(struct model *model, const struct selection *selectio
 int engine_model_open_with(struct engine *engine, const char *path,
                            const struct engine_model_options *options, struct engine_model **model)
 {
-    struct engine_model_options known;
+    struct engine_model_options known = {0};
     int status = SIZED_CHECK(options, engine_model_options, n_threads);
     if (status) return status;
     sized_read(&known, sizeof known, options);
-    status = engine_model_open(engine, path, known.tokenizer_path, model);
+    status = engine_model_open_changed(engine, path, known.tokenizer_path, known.overrides, model);
     if (status || !known.load_type) return status;
     struct selection selection;
     status = selection_make((*model)->model, known.load_type, NULL, false, &selection);

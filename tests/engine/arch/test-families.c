@@ -79,7 +79,8 @@ static void keep_warnings(void *user, enum engine_log_level level, const char *l
 struct setting {
     const char *backends;
     int32_t offload;
-    uint32_t n_batch, n_threads; /* n_threads 0: 2 */
+    uint32_t n_batch, n_threads;  /* n_threads 0: 2 */
+    const char *const *overrides; /* of the model's metadata; NULL: none */
     const char *const *plugin_dirs;
 };
 
@@ -107,7 +108,8 @@ static int start(const char *path, const struct setting *setting, size_t n_conte
     *running = (struct running){0};
     log_text[0] = 0;
     int status = engine_open(&options, &running->engine);
-    if (!status) status = engine_model_open(running->engine, path, NULL, &running->model);
+    const struct engine_model_options how = {.struct_size = sizeof how, .overrides = setting->overrides};
+    if (!status) status = engine_model_open_with(running->engine, path, &how, &running->model);
     if (!status) status = engine_context_create(running->model, &wish, &running->context);
     return status;
 }
@@ -280,6 +282,51 @@ Test(families, logits_of_their_relatives_are_those_of_transformers)
         free(tokens);
         free(reference);
         free(logits);
+    }
+}
+
+/* The file's YaRN, taken away, and asked for as Qwen's cards do. */
+Test(families, yarn_can_be_asked_for)
+{
+    static const char *const none[] = {".rope.scaling.type=str:none", ".rope.scaling.factor=float:1", NULL};
+    static const char *const yarn[] = {".rope.scaling.type=str:none",
+                                       ".rope.scaling.original_context_length=int:7",
+                                       "qwen3.rope.scaling.type=str:yarn",
+                                       "qwen3.rope.scaling.factor=float:4",
+                                       ".rope.scaling.original_context_length=int:64",
+                                       NULL};
+    const struct family_files files = family_files("qwen3-yarn");
+    const char *const *overrides[] = {none, yarn};
+    size_t n_tokens, n;
+    int32_t *tokens = families_read_npy(files.tokens, &n_tokens);
+    float *reference = families_read_npy(files.logits, &n);
+    for (int i = 0; i < 2; i++) {
+        const struct setting setting = {.backends = "cpu", .n_batch = 512, .overrides = overrides[i]};
+        float *logits = run(files.model, &setting, tokens, n_tokens, n);
+        double error = logits ? families_error(logits, reference, n) : 0;
+        cr_expect(i == 0 ? error > 1e-3 : error <= 1e-5, "asked for %d: relative error %.2e", i, error);
+        free(logits);
+    }
+    free(tokens);
+    free(reference);
+}
+
+Test(families, an_override_of_another_form_is_refused)
+{
+    static const char *const bad[] = {"",        "=",       "a",           "a=1",          "=int:1",
+                                      "a=int:",  "a=int:x", "a=int:1x",    "a=float:nan",  "a=bool:yes",
+                                      "a=u32:1", "a=int",   "a=int:1e400", "a=float:1e400"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *const overrides[] = {bad[i], NULL};
+        const struct engine_model_options how = {.struct_size = sizeof how, .overrides = overrides};
+        const struct engine_options options = {
+            .struct_size = sizeof options, .plugin_dirs = our_plugins, .config_file = families.config_file};
+        struct engine *engine = NULL;
+        struct engine_model *model = NULL;
+        cr_assert_eq(engine_open(&options, &engine), ENGINE_OK);
+        cr_expect_eq(engine_model_open_with(engine, family_files("llama").model, &how, &model),
+                     ENGINE_ERROR_ARGUMENT, "'%s'", bad[i]);
+        engine_close(engine);
     }
 }
 
