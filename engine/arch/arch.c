@@ -30,7 +30,6 @@ static const struct hf_type refused[] = {
 static const struct architecture others[] = {
     {.name = "", .hf = {.types = refused}},
     {.name = "deci", .quantize = {.n_layers = 80}},
-    {.name = "jais2", .quantize = {.n_layers = 68}},
 };
 enum { N_OTHERS = sizeof others / sizeof *others };
 

@@ -96,7 +96,7 @@ struct hf_option {
 #define HF_UNREAD "" /* the type doesn't read such a key */
 struct hf_key_names {
     const char *width;       /* hidden_size */
-    const char *layers;      /* num_hidden_layers */
+    const char *layers;      /* num_hidden_layers: a number, or a list or text with as many elements */
     const char *heads;       /* num_attention_heads */
     const char *kv_heads;    /* num_key_value_heads */
     const char *head_dim;    /* head_dim */
@@ -148,7 +148,7 @@ struct hf_type {
     uint32_t window_from;   /* max_window_layers of HF_WINDOWS_FROM and HF_WINDOWS_UNTIL; 0: 28 */
 
     const struct hf_key *numbers; /* NULL: none */
-    struct hf_option options[3];
+    struct hf_option options[4];
     void (*read)(struct hf_config *config);            /* what rows can't say; NULL: nothing */
     void (*read_classifier)(struct hf_config *config); /* the same of a classification head */
     bool positions_follow_padding; /* the first token has the position after pad_token_id's */

@@ -81,6 +81,13 @@ struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, s
     return h;
 }
 
+struct value *decoder_scale_queries(struct graph *g, const struct decoder *d, struct value *q)
+{
+    uint64_t n = this_layer(g, d)->n_heads, n_tokens = g->shape.n_tokens;
+    q = graph_reshape(g, q, n * d->head_dim, n_tokens, 1);
+    return graph_reshape(g, graph_mul(g, q, graph_input(g, INPUT_QUERY_SCALES)), d->head_dim, n, n_tokens);
+}
+
 struct slopes {
     float bias;
     uint32_t n_heads;
@@ -136,9 +143,25 @@ struct value *decoder_attend(struct graph *g, const struct decoder *d, const str
     return decoder_attend_to(g, d, heads->q, k_cache, v_cache);
 }
 
+/* Multiplies what attention gives by a gate of the layer's input, a number for each value or each head. */
+static struct value *gate_output(struct graph *g, const struct decoder *d, struct value *x, struct value *out)
+{
+    const struct model_tensor *weight = graph_find(g, "blk.%u.attn_gate.weight", g->layer);
+    if (d->attention_gate == ENGINE_ACTIVATION_NONE || !weight || !out) return out;
+    uint64_t n_heads = this_layer(g, d)->n_heads, width = n_heads * d->value_dim, columns = out->tensor.ne[1];
+    bool is_by_head = weight->ne[1] == n_heads;
+    x = decoder_linear(g, "attn_gate", d->n_embd, is_by_head ? n_heads : width,
+                       decoder_layer_output(g, d, x));
+    if (!is_by_head) return graph_activate(g, x, out, d->attention_gate);
+    x = graph_reshape(g, graph_activate(g, x, NULL, d->attention_gate), 1, n_heads, columns);
+    out = graph_mul(g, graph_reshape(g, out, d->value_dim, n_heads, columns), x);
+    return graph_reshape(g, out, width, columns, 1);
+}
+
 struct value *decoder_attention(struct graph *g, const struct decoder *d, struct value *x)
 {
     struct heads heads = decoder_attention_heads(g, d, x);
     uint64_t width = (uint64_t)this_layer(g, d)->n_heads * d->value_dim;
-    return decoder_linear(g, "attn_output", width, d->n_embd, decoder_attend(g, d, &heads));
+    struct value *out = gate_output(g, d, x, decoder_attend(g, d, &heads));
+    return decoder_linear(g, "attn_output", width, d->n_embd, out);
 }

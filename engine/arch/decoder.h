@@ -47,8 +47,9 @@ struct decoder_layer {
 
 struct experts {
     uint32_t n, n_used, n_ff;
-    uint32_t n_ff_shared;                          /* of the shared experts, combined; 0: none */
-    uint32_t function;                             /* enum engine_route_function */
+    uint32_t n_ff_shared; /* of the shared experts, combined; 0: none */
+    uint32_t n_latent;    /* experts read and write vectors of this length, see ffn_latent_down; 0: n_embd */
+    uint32_t function;    /* enum engine_route_function */
     uint32_t n_groups, n_groups_used, group_score; /* as in engine_op_route */
     bool normalise;
     float floor, scale;
@@ -84,6 +85,9 @@ struct decoder {
     bool clamp_after_norm;   /* of queries and keys, else before it */
     float alibi_bias;        /* the largest slope bias; 0: no ALiBi (arXiv 2108.12409) */
     bool norm_after_rope;    /* of queries and keys, if they have norms */
+    /* Of the gate on what attention gives, "attn_gate", if the layer has one: enum engine_activation; 0: no
+     * layer has */
+    uint32_t attention_gate;
 
     float embedding_scale, residual_scale, logit_scale;
     float logit_softcap; /* 0: none */
@@ -171,6 +175,8 @@ struct heads {
 /* Queries, keys and values of this layer, from split or fused matrices; clamped, normed and rotated as the
  * decoder specifies. */
 struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, struct value *x);
+/* Queries [head_dim, n_heads, n_tokens] times INPUT_QUERY_SCALES. */
+struct value *decoder_scale_queries(struct graph *g, const struct decoder *d, struct value *q);
 /* Writes keys and values to the cache and attends. Returns [value_dim * n_heads, n_tokens], in the last layer
  * only the wanted columns. */
 struct value *decoder_attend(struct graph *g, const struct decoder *d, const struct heads *heads);

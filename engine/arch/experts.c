@@ -66,6 +66,7 @@ void experts_read(struct hparams *h, struct decoder *d)
     uint64_t n_shared = (uint64_t)hparams_count(h, "expert_shared_count", 0) * e->n_ff;
     e->n_ff_shared =
         hparams_count(h, "expert_shared_feed_forward_length", n_shared > INT32_MAX ? 0 : (uint32_t)n_shared);
+    e->n_latent = hparams_count(h, "moe_latent_size", 0);
     e->scale = hparams_float_from_0(h, "expert_weights_scale", 1); /* 0 also means none */
     e->activation = d->activation;
     if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0 || n_shared > INT32_MAX)
@@ -125,22 +126,23 @@ struct value *decoder_run_experts(struct graph *g, const struct decoder *d, cons
                                   struct value *x)
 {
     const struct experts *e = &d->experts;
+    const uint64_t width = e->n_latent ? e->n_latent : d->n_embd;
     struct value *gate, *up;
     if (e->weigh_input) x = graph_mul(g, x, routes->weights); /* of one expert for each token */
     if (graph_find(g, "blk.%u.ffn_gate_up_exps.weight", g->layer)) {
-        struct value *both = product(g, d, "ffn_gate_up", d->n_embd, 2 * (uint64_t)e->n_ff, x, routes, false);
+        struct value *both = product(g, d, "ffn_gate_up", width, 2 * (uint64_t)e->n_ff, x, routes, false);
         gate = graph_slice(g, both, 0, e->n_ff);
         up = graph_slice(g, both, e->n_ff, e->n_ff);
     } else if (e->has_no_gates) {
-        gate = product(g, d, "ffn_up", d->n_embd, e->n_ff, x, routes, false);
+        gate = product(g, d, "ffn_up", width, e->n_ff, x, routes, false);
         up = NULL;
     } else {
-        gate = product(g, d, "ffn_gate", d->n_embd, e->n_ff, x, routes, false);
-        up = product(g, d, "ffn_up", d->n_embd, e->n_ff, x, routes, false);
+        gate = product(g, d, "ffn_gate", width, e->n_ff, x, routes, false);
+        up = product(g, d, "ffn_up", width, e->n_ff, x, routes, false);
     }
     struct value *hidden = graph_activate_limited(g, gate, up, e->activation, e->limit, e->alpha);
-    struct value *out = product(g, d, "ffn_down", e->n_ff, d->n_embd, hidden, routes, !e->weigh_input);
-    return e->weigh_input && out ? graph_reshape(g, out, d->n_embd, out->tensor.ne[2], 1) : out;
+    struct value *out = product(g, d, "ffn_down", e->n_ff, width, hidden, routes, !e->weigh_input);
+    return e->weigh_input && out ? graph_reshape(g, out, width, out->tensor.ne[2], 1) : out;
 }
 
 struct routes decoder_route(struct graph *g, const struct decoder *d, struct value *logits)
@@ -175,10 +177,20 @@ static struct value *add_shared_expert(struct graph *g, const struct decoder *d,
     return graph_add(g, sum, graph_mul(g, out, share));
 }
 
+/* The chosen experts, in a model whose experts are narrower than it between two matrices (LatentMoE). */
+static struct value *run_routed(struct graph *g, const struct decoder *d, const struct routes *routes,
+                                struct value *x)
+{
+    const uint64_t n = d->experts.n_latent;
+    if (n == 0) return decoder_run_experts(g, d, routes, x);
+    x = decoder_run_experts(g, d, routes, decoder_linear(g, "ffn_latent_down", d->n_embd, n, x));
+    return decoder_linear(g, "ffn_latent_up", n, d->n_embd, x);
+}
+
 struct value *decoder_mixture(struct graph *g, const struct decoder *d, struct value *x)
 {
     struct routes routes = decoder_route(g, d, decoder_linear(g, "ffn_gate_inp", d->n_embd, d->experts.n, x));
-    struct value *sum = add_shared_expert(g, d, x, decoder_run_experts(g, d, &routes, x));
+    struct value *sum = add_shared_expert(g, d, x, run_routed(g, d, &routes, x));
     struct value *bias = graph_values_optional(g, d->n_embd, 1, "blk.%u.ffn_exps.bias", g->layer);
     return bias ? graph_add(g, sum, bias) : sum;
 }

@@ -7,6 +7,7 @@
 
 /* Names as in `const struct architecture arch_NAME`. */
 #define FAMILIES(X)                                                                                          \
+    X(arcee)                                                                                                 \
     X(bert)                                                                                                  \
     X(bloom)                                                                                                 \
     X(cohere2)                                                                                               \
@@ -35,17 +36,23 @@
     X(hunyuan_dense)                                                                                         \
     X(hunyuan_moe)                                                                                           \
     X(internlm2)                                                                                             \
+    X(jais2)                                                                                                 \
     X(jina_bert_v2)                                                                                          \
+    X(laguna)                                                                                                \
     X(lfm2)                                                                                                  \
+    X(lfm2moe)                                                                                               \
     X(llama)                                                                                                 \
     X(llama4)                                                                                                \
     X(mamba)                                                                                                 \
     X(mamba2)                                                                                                \
     X(minicpm)                                                                                               \
     X(minimax_m2)                                                                                            \
+    X(mistral3)                                                                                              \
     X(modern_bert)                                                                                           \
     X(mpt)                                                                                                   \
     X(nemotron)                                                                                              \
+    X(nemotron_h)                                                                                            \
+    X(nemotron_h_moe)                                                                                        \
     X(nomic_bert)                                                                                            \
     X(nomic_bert_moe)                                                                                        \
     X(olmo2)                                                                                                 \

@@ -1,6 +1,6 @@
 /* lfm2.c: LFM 2: most layers have a short convolution between two gates instead of attention, which has a
- * norm on each head of queries and keys. The file calls the norm before the logits token_embd_norm. arXiv
- * 2511.23404. */
+ * norm on each head of queries and keys. The file calls the norm before the logits token_embd_norm. In
+ * lfm2moe, all layers but the first ones have mixtures of experts. arXiv 2511.23404. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
@@ -17,6 +17,7 @@ static void lfm2_read(struct hparams *h, void *hparams, struct arch_info *info)
     d->is_hybrid = true;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
     d->output_norm = "token_embd_norm";
+    if (d->experts.n > 0) experts_read_router(h, d, ENGINE_ROUTE_SIGMOID, true);
     *info = decoder_info(d);
     for (uint32_t i = 0; i < d->n_layers; i++) info->has_states |= d->layers[i].is_recurrent;
     if (!info->has_states) return;
@@ -91,8 +92,28 @@ static void lfm2_read_config(struct hf_config *config)
     }
 }
 
+static void lfm2moe_read_config(struct hf_config *config)
+{
+    config->is_hybrid = true;
+    config->is_tied = hf_flag(config, config->json, "tie_embedding", config->is_tied);
+    hf_put_count(config, "expert_gating_func", 2); /* sigmoid */
+    if (!hf_get(config->json, "layer_types")) hf_fail(config, ENGINE_ERROR_DATA, "layer_types is missing");
+    hf_read_recurrent_layers(config, "conv", "full_attention", 0);
+}
+
 static const struct hf_key lfm2_numbers[] = {
     {"conv_L_cache", "shortconv.l_cache", HF_COUNT, 3},
+    {0},
+};
+
+static const struct hf_key lfm2moe_numbers[] = {
+    {"conv_L_cache", "shortconv.l_cache", HF_COUNT, 3},
+    {"num_experts", "expert_count", HF_COUNT, 32},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 4},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1792},
+    {"num_dense_layers", "leading_dense_block_count", HF_COUNT, 2},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 1},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1},
     {0},
 };
 
@@ -102,6 +123,13 @@ static const struct hf_module lfm2_modules[] = {
     {"feed_forward.w1", "ffn_gate"},
     {"feed_forward.w3", "ffn_up"},
     {"feed_forward.w2", "ffn_down"},
+    {"feed_forward.gate", "ffn_gate_inp"},
+    {"feed_forward.expert_bias", "exp_probs_b.bias"},
+    {"feed_forward.experts.#.w1", "ffn_gate_exps"},
+    {"feed_forward.experts.#.w3", "ffn_up_exps"},
+    {"feed_forward.experts.#.w2", "ffn_down_exps"},
+    {"feed_forward.experts.gate_up_proj", "ffn_gate_up_exps"},
+    {"feed_forward.experts.down_proj", "ffn_down_exps"},
     {"self_attn.out_proj", "attn_output"},
     {"self_attn.q_layernorm", "attn_q_norm"},
     {"self_attn.k_layernorm", "attn_k_norm"},
@@ -137,6 +165,25 @@ static const struct hf_type lfm2_types[] = {
     {0},
 };
 
+static const struct hf_type lfm2moe_types[] = {
+    {.name = "lfm2_moe",
+     .keys = {.epsilon = "norm_eps", .activation = HF_UNREAD, .layer_types = "layer_types"},
+     .width = 2048,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .ff = 7168,
+     .context = 128000,
+     .epsilon = 1e-5,
+     .is_tied = true,
+     .theta = 1e6,
+     .numbers = lfm2moe_numbers,
+     .options = {{"conv_bias", false, "shortconv.conv|shortconv.in_proj|shortconv.out_proj"},
+                 {"use_expert_bias", true, "exp_probs_b"}},
+     .read = lfm2moe_read_config},
+    {0},
+};
+
 const struct architecture arch_lfm2 = {
     .name = "lfm2",
     .models = "LFM 2: a hybrid of recurrent layers and layers with attention",
@@ -144,4 +191,13 @@ const struct architecture arch_lfm2 = {
     .read = lfm2_read,
     .build = lfm2_build,
     .hf = {.types = lfm2_types, .modules = lfm2_modules, .outer = lfm2_outer},
+};
+
+const struct architecture arch_lfm2moe = {
+    .name = "lfm2moe",
+    .models = "LFM 2 with mixtures of experts (8B-A1B)",
+    .size = sizeof(struct lfm2),
+    .read = lfm2_read,
+    .build = lfm2_build,
+    .hf = {.types = lfm2moe_types, .modules = lfm2_modules, .outer = lfm2_outer},
 };

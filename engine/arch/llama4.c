@@ -74,11 +74,8 @@ static struct value *llama4_attention(struct graph *g, const struct decoder *d, 
         h.q = graph_norm(g, h.q, NULL, NULL, d->norm, d->epsilon);
         h.k = graph_norm(g, h.k, NULL, NULL, d->norm, d->epsilon);
     }
-    if (!layer->rope && g->shape.n_context >= model->n_unscaled) { /* below that position it is 1 */
-        h.q = graph_reshape(g, h.q, width, g->shape.n_tokens, 1);
-        h.q = graph_mul(g, h.q, graph_input(g, INPUT_QUERY_SCALES));
-        h.q = graph_reshape(g, h.q, d->head_dim, layer->n_heads, g->shape.n_tokens);
-    }
+    if (!layer->rope && g->shape.n_context >= model->n_unscaled) /* below that position it is 1 */
+        h.q = decoder_scale_queries(g, d, h.q);
     return decoder_linear(g, "attn_output", width, d->n_embd, decoder_attend(g, d, &h));
 }
 

@@ -69,6 +69,13 @@ struct value *ssm_mamba(struct graph *g, const struct decoder *d, const struct s
     return project(g, d, ssm, graph_activate(g, z, y, ENGINE_ACTIVATION_SILU));
 }
 
+/* max(x, least) of rows [n]. */
+static struct value *at_least(struct graph *g, float least, uint64_t n, struct value *x)
+{
+    x = graph_add(g, x, graph_constant(g, n, -least));
+    return graph_add(g, graph_activate(g, x, NULL, ENGINE_ACTIVATION_RELU), graph_constant(g, n, least));
+}
+
 /* ssm_d, a number for each head, for all of its values. */
 static struct value *skip_weights(struct graph *g, const struct ssm *ssm)
 {
@@ -88,6 +95,7 @@ struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct 
     struct value *k = graph_slice(g, xkq, n, n_keys), *q = graph_slice(g, xkq, n + n_keys, n_keys);
     dt = graph_add(g, dt, graph_values(g, n_heads, 1, "blk.%u.ssm_dt.bias", g->layer));
     dt = graph_activate(g, dt, NULL, ENGINE_ACTIVATION_SOFTPLUS);
+    if (ssm->least_step > 0) dt = at_least(g, ssm->least_step, n_heads, dt);
     struct value *decay = graph_mul(g, dt, graph_values(g, n_heads, 1, "blk.%u.ssm_a", g->layer));
     const struct scan_operands operands = {
         .q = graph_reshape(g, q, ssm->n_state, ssm->n_groups, n_tokens),

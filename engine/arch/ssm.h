@@ -12,6 +12,7 @@ struct ssm {
     uint32_t n_conv;   /* taps of the convolution */
     uint32_t n_rank;   /* Mamba: of the matrix that gives time steps; Mamba 2: heads */
     uint32_t n_groups; /* Mamba 2: heads of a group share queries and keys */
+    float least_step;  /* Mamba 2: smaller time steps become this one; 0: none do. Not read by ssm_read */
 };
 
 /* Reads ssm.* keys. has_heads: Mamba 2. */

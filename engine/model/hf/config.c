@@ -165,7 +165,7 @@ void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *va
     if (full && !copy) config->status = error_memory("metadata");
     if (!copy) return;
     memcpy(copy, values, count * sizeof *values);
-    config->status = metadata_add(
+    config->status = metadata_set(
         config->metadata,
         &(struct metadata_entry){
             .key = full, .type = METADATA_U32, .is_array = true, .count = count, .values = copy});
@@ -195,6 +195,20 @@ static uint32_t read_derived(struct hf_config *config, const char *names, uint32
     return hf_count(config, config->json, names, is_null || preset == 0 ? derived : preset);
 }
 
+/* The number of layers, which a list of them, or a text with a letter for each, may give. */
+static uint32_t read_layers(struct hf_config *config)
+{
+    const char *names = config->type.keys.layers;
+    const json_t *value = hf_get(config->json, names);
+    size_t n = json_is_array(value) ? json_array_size(value) : json_string_length(value);
+    if (!json_is_array(value) && !json_is_string(value))
+        return read_size(config, names, config->type.layers, HF_MAX_LAYERS);
+    if (n == 0 || n > HF_MAX_LAYERS)
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s has %zu layers; 1 to %d are supported", FIRST(names), n,
+                HF_MAX_LAYERS);
+    return config->status ? 1 : (uint32_t)n;
+}
+
 static void read_sizes(struct hf_config *config)
 {
     const json_t *json = config->json;
@@ -202,7 +216,7 @@ static void read_sizes(struct hf_config *config)
     const struct hf_key_names *keys = &type->keys;
     bool has_heads = !config->architecture->hf.has_no_attention;
     config->n_embd = read_size(config, keys->width, type->width, INT32_MAX / 4);
-    config->n_layers = read_size(config, keys->layers, type->layers, HF_MAX_LAYERS);
+    config->n_layers = read_layers(config);
     config->n_heads = config->n_kv_heads = 1;
     config->head_dim = config->n_embd;
     if (has_heads) {
@@ -534,7 +548,7 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     read_activation(config);
     read_keys(config);
     if (config->type.read && !config->status) config->type.read(config);
-    hf_put_count(config, "feed_forward_length", config->n_ff);
+    if (!config->has_own_lengths) hf_put_count(config, "feed_forward_length", config->n_ff);
     if (config->n_kv_heads == 0 || config->head_dim == 0)
         hf_fail(config, ENGINE_ERROR_DATA, "num_key_value_heads or head_dim is 0");
     if (config->head_dim > MAX_HEAD)

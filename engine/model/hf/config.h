@@ -35,8 +35,9 @@ struct hf_config {
     uint32_t n_ff;            /* feed_forward_length */
     /* Of a delta net (Qwen 3 Next): heads of queries and keys, of values, and the sizes of both */
     uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
-    bool has_own_heads; /* the family has written the metadata of heads */
-    bool is_hybrid;     /* some layers have states instead of attention: */
+    bool has_own_heads;   /* the family has written the metadata of heads */
+    bool has_own_lengths; /* and feed_forward_length */
+    bool is_hybrid;       /* some layers have states instead of attention: */
     bool is_recurrent[HF_MAX_LAYERS];
     bool has_rope[HF_MAX_LAYERS]; /* of families with layers without rope */
     bool shared_is_dense;         /* what Granite calls a shared expert is the whole feed-forward network */
@@ -87,7 +88,8 @@ bool hf_flag(struct hf_config *config, const json_t *object, const char *names, 
 /* NULL: there is none. */
 const char *hf_text(struct hf_config *config, const json_t *object, const char *names);
 
-/* Add metadata: ARCHITECTURE.key. Arrays have an element for each layer. */
+/* Add metadata: ARCHITECTURE.key. Arrays have an element for each layer; those of counts take the place of
+ * the number for all layers. */
 void hf_put_count(struct hf_config *config, const char *key, uint32_t value);
 void hf_put_float(struct hf_config *config, const char *key, double value);
 void hf_put_flag(struct hf_config *config, const char *key, bool value);

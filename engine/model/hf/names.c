@@ -127,8 +127,9 @@ static bool find_own_outer(const struct hf_module *modules, const char *module, 
     for (; modules && modules->name; modules++) {
         if (!ends_with_words(module, modules->name)) continue;
         snprintf(name->tensor, sizeof name->tensor, "%s.weight", modules->tensor);
-        name->is_embedding =
-            strcmp(modules->tensor, "position_embd") == 0 || strcmp(modules->tensor, "token_types") == 0;
+        name->is_embedding = strcmp(modules->tensor, "token_embd") == 0 ||
+                             strcmp(modules->tensor, "position_embd") == 0 ||
+                             strcmp(modules->tensor, "token_types") == 0;
         return true;
     }
     return false;
