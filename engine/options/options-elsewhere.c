@@ -20,7 +20,7 @@
 
 /* Without those of one dash, -fa would be -f with the file "a". */
 static const struct {
-    const char *names; /* with a space around each; "--yarn-*" are all that begin so */
+    const char *names; /* with a space around each; "--spec-*" are all that begin so */
     const char *instead;
 } elsewhere[] = {
     {" -fa -cb -nocb -kvu -no-kvu -dt -nr -rtr -bs -lm -lzm -dio -ndio -mmp -fit -fitt -fitc --flash-attn "
@@ -74,7 +74,6 @@ static const struct {
     {" -lcs -lcd --lookup-cache-static --lookup-cache-dynamic ", "--lookup guesses from the text itself"},
     {" --spec-* --draft-p-min --draft-p-split ", GUESSES},
     {" --check-tensors ", "--verify compares the files with their checksums"},
-    {" --override-kv --rope-* --yarn-* ", "what the model's file says counts, or config.json in a directory"},
     {" --lora-scaled ", "--lora FILE=SCALE scales an adapter"},
     {" --lora-init-without-apply ", "--lora FILE=0 loads an adapter without applying it"},
     {" -mm -mmu -mmdev -mv --mmproj --mmproj-* --no-mmproj --no-mmproj-* --image --image-* --audio --video "

@@ -187,9 +187,10 @@ Test(arguments, habits)
     bad("--ubatch-size 64",
         "run has no option --ubatch-size: -b sets how many tokens of a prompt run at once; "
         "see engine run --help");
-    bad("bench --yarn-orig-ctx 4096",
-        "bench has no option --yarn-orig-ctx: what the model's file says counts, "
-        "or config.json in a directory; see engine bench --help");
+    good("bench --yarn-orig-ctx 4096 --rope-scaling yarn --rope-scale 4 --override-kv a=int:1");
+    cr_assert_eq(parsed.yarn_orig_ctx, 4096);
+    cr_assert_eq(parsed.rope_scale, 4);
+    cr_assert_eq(parsed.yarn_ext_factor, -1);
     bad("--color on", "run has no option --color; see engine run --help");
     bad("info x --n-predict 3", "info has no option --n-predict (run has); see engine info --help");
     bad("-i", "run has no option -i: engine chat holds a conversation, and engine run continues a text; see "
