@@ -1192,7 +1192,19 @@ enum engine_reply_format {
     ENGINE_REPLY_LLAMA3 = 3,  /* the reply is {"name": …, "parameters": …}; or <|python_tag|> */
     ENGINE_REPLY_MISTRAL = 4, /* [TOOL_CALLS][{…}], [TOOL_CALLS]name[ARGS]{…} */
     ENGINE_REPLY_DEEPSEEK = 5, /* <｜tool▁calls▁begin｜>…<｜tool▁calls▁end｜>: DeepSeek V3, R1, V3.1 */
-    ENGINE_REPLY_GPT_OSS = 6 /* channels: analysis, commentary, final */
+    ENGINE_REPLY_GPT_OSS = 6, /* channels: analysis, commentary, final */
+    ENGINE_REPLY_GLM = 7, /* <tool_call>name<arg_key>…</arg_key><arg_value>…</arg_value></tool_call> */
+    ENGINE_REPLY_MINIMAX = 8,    /* <minimax:tool_call> with <invoke name="…"> */
+    ENGINE_REPLY_KIMI = 9,       /* <|tool_calls_section_begin|>…<|tool_calls_section_end|> */
+    ENGINE_REPLY_GEMMA4 = 10,    /* <|tool_call>call:name{…}<tool_call|> */
+    ENGINE_REPLY_LFM2 = 11,      /* <|tool_call_start|>[name(key="value")]<|tool_call_end|> */
+    ENGINE_REPLY_COHERE = 12,    /* <|START_ACTION|>[{"tool_name": …, "parameters": …}]<|END_ACTION|> */
+    ENGINE_REPLY_COMMAND_R = 13, /* Action: and the same in a ```json block: Command-R of 2024 */
+    ENGINE_REPLY_GRANITE = 14,   /* <|tool_call|>[{…}]: Granite 3, Phi-4-mini */
+    ENGINE_REPLY_HUNYUAN = 15,   /* <tool_calls>[{…}]</tool_calls>: Hunyuan, Apriel */
+    ENGINE_REPLY_DEEPSEEK_V3_2 = 16, /* <｜DSML｜function_calls> with <｜DSML｜invoke name="…"> */
+    ENGINE_REPLY_DEEPSEEK_V4 = 17,   /* <｜DSML｜tool_calls> with the same */
+    ENGINE_REPLY_TEMPLATE = 18       /* as the template writes them, if it is none of these */
 };
 
 enum engine_reply_part {
@@ -1230,6 +1242,38 @@ struct engine_reply_piece {
     uint32_t flags; /* CALL: bits of enum engine_reply_call_flag */
 };
 
+/* How the arguments of a call are written (struct engine_reply_layout). */
+enum engine_reply_arguments {
+    ENGINE_REPLY_ARGUMENTS_OBJECT = 0, /* {NAME_KEY: name, ARGUMENTS_KEY: {…}} */
+    ENGINE_REPLY_ARGUMENTS_JSON = 1,   /* a JSON object after the name */
+    ENGINE_REPLY_ARGUMENTS_MARKED = 2, /* keys and values between marks */
+    ENGINE_REPLY_ARGUMENTS_GEMMA = 3,  /* {key:<|"|>text<|"|>,key:1} after the name */
+    ENGINE_REPLY_ARGUMENTS_PYTHON = 4  /* (key="text", key=1) after the name */
+};
+
+/* The marks of a format's calls, for grammars that enforce them. A mark that a format doesn't have is "".
+ *
+ *     open (begin [ID before_name] NAME after_name ARGUMENTS end)* close
+ *
+ * where the arguments that are marked are (key KEY after_key [TYPE after_type] value VALUE after_value)*. */
+struct engine_reply_layout {
+    size_t struct_size;
+    uint32_t arguments; /* enum engine_reply_arguments */
+    const char *open, *close, *begin, *before_name, *after_name, *end;
+    const char *key, *after_key, *after_type, *value, *after_value;
+    /* "-" as name_key: the name is the key of the arguments. */
+    const char *name_key, *arguments_key;
+    uint32_t listed;   /* not 0: between OPEN and CLOSE is an array of calls */
+    uint32_t numbered; /* not 0: the name is written functions.NAME:NUMBER */
+    /* Around reasoning, if other than <think> and </think>; else "". */
+    const char *reasoning_begin, *reasoning_end;
+};
+/* Describes the calls that a template writes. `layout` receives its marks, which live as long as the
+ * template; set its struct_size first. ENGINE_ERROR_UNSUPPORTED: the format is one that such marks don't
+ * describe, ENGINE_REPLY_PLAIN to ENGINE_REPLY_GPT_OSS; then only the marks around reasoning are set. */
+ENGINE_API int engine_template_reply_layout(const struct engine_template *template_,
+                                            struct engine_reply_layout *layout);
+
 struct engine_reply_options {
     size_t struct_size;
     uint32_t format;           /* enum engine_reply_format */
@@ -1247,6 +1291,9 @@ struct engine_reply_options {
      * its end is ignored. NULL: the template wrote the whole prompt. */
     const unsigned char *prompt_marks;
     uint32_t flags; /* bits of enum engine_reply_flag */
+    /* For ENGINE_REPLY_AUTO and ENGINE_REPLY_TEMPLATE, in place of template_text: its format is found once.
+     * With other formats it adds the marks that the template has around reasoning. */
+    const struct engine_template *chat_template;
 };
 /* The format that ENGINE_REPLY_AUTO would find for a template's text, an enum engine_reply_format;
  * ENGINE_REPLY_PLAIN for NULL and for a text that can't be parsed. engine_template_reply_format gives the

@@ -238,6 +238,9 @@ struct architecture {
      * models may write (reply/). NULL: none. */
     struct {
         const char *reasoning[2], *call[2];
+        /* What begins its calls, for templates that show tools and don't say how they are called: the first
+         * mark of one of the layouts in reply/layout.c. */
+        const char *calls;
     } reply;
 
     /* Where llama-quantize treats the family in its own way. */

@@ -191,6 +191,7 @@ const struct architecture arch_lfm2 = {
     .read = lfm2_read,
     .build = lfm2_build,
     .hf = {.types = lfm2_types, .modules = lfm2_modules, .outer = lfm2_outer},
+    .reply = {.calls = "<|tool_call_start|>"},
 };
 
 const struct architecture arch_lfm2moe = {

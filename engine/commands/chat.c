@@ -292,6 +292,7 @@ static int open_reply(struct chat *chat)
     chat->part = 0;
     chat->reading = (struct engine_reply_options){.struct_size = sizeof chat->reading,
                                                   .format = chat->reply_format,
+                                                  .chat_template = chat->chat_template,
                                                   .prompt = opening_of(chat),
                                                   .piece = take_piece,
                                                   .user = chat};

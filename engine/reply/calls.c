@@ -1,63 +1,11 @@
 /* calls.c: reads the text of tool calls as model families write them. The text is a model's: only text that
  * is exactly a call is one. Called when a call is complete, by reply-pieces.c. */
-#include <stdint.h>
 #include <string.h>
 
-#include "common/assert.h"
 #include "common/json-read.h"
 #include "reply/internal.h"
-
-struct span {
-    const char *data;
-    size_t length;
-};
-
-static struct span span_trim(struct span s)
-{
-    while (s.length > 0 && is_json_space(s.data[0])) s.data++, s.length--;
-    while (s.length > 0 && is_json_space(s.data[s.length - 1])) s.length--;
-    return s;
-}
-
-/* Where `mark` begins in `s`, or SIZE_MAX. */
-static size_t span_find(struct span s, const char *mark)
-{
-    const char *at = s.length > 0 ? memmem(s.data, s.length, mark, strlen(mark)) : NULL;
-    return at ? (size_t)(at - s.data) : SIZE_MAX;
-}
-
-static bool span_starts(struct span s, const char *mark)
-{
-    size_t n = strlen(mark);
-    return s.length >= n && memcmp(s.data, mark, n) == 0;
-}
-
-static bool span_is(struct span s, const char *word)
-{
-    return s.length == strlen(word) && span_starts(s, word);
-}
-
-static struct span span_from(struct span s, size_t at)
-{
-    ENGINE_ASSERT(at <= s.length);
-    return (struct span){s.data + at, s.length - at};
-}
-
-/* Cuts `s` at the first `mark`: what is before it is returned, what is after it stays. False: no mark. */
-static bool span_cut(struct span *s, const char *mark, struct span *before)
-{
-    size_t at = span_find(*s, mark);
-    if (at == SIZE_MAX) return false;
-    *before = (struct span){s->data, at};
-    *s = span_from(*s, at + strlen(mark));
-    return true;
-}
-
-/* A whole JSON value, or NULL. */
-static json_t *span_json(struct span s)
-{
-    return json_read(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-}
+#include "reply/layout.h"
+#include "reply/span.h"
 
 /* Whether the text may be a function's name: letters, digits, and a few marks that APIs allow. */
 static bool is_name(struct span s)
@@ -97,8 +45,7 @@ static bool have_names(const json_t *calls, const json_t *tools)
     return true;
 }
 
-/* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
-static json_t *make_call(json_t *name, json_t *arguments, json_t *id)
+json_t *calls_make(json_t *name, json_t *arguments, json_t *id)
 {
     json_t *call = NULL;
     if (json_is_string(name) && json_string_length(name) > 0 && json_is_object(arguments))
@@ -113,39 +60,63 @@ static json_t *make_call(json_t *name, json_t *arguments, json_t *id)
     return call;
 }
 
-/* `object` as models write a call: {"name": …, "arguments": …}. Arguments may be an object in a string. */
-static json_t *call_of_object(const json_t *object)
+/* The member of an object that has the first of these keys which it has; "" is no key. */
+static json_t *member_of(const json_t *object, const char *const keys[3])
 {
-    json_t *arguments = json_object_get(object, "arguments");
-    if (!arguments) arguments = json_object_get(object, "parameters");
+    json_t *found = NULL;
+    for (size_t i = 0; i < 3 && !found; i++)
+        if (keys[i][0]) found = json_object_get(object, keys[i]);
+    return found;
+}
+
+/* {NAME: arguments}, where the name is a key. */
+static json_t *call_of_member(json_t *object)
+{
+    void *member = json_object_iter(object);
+    if (json_object_size(object) != 1 || !json_is_object(json_object_iter_value(member))) return NULL;
+    json_t *name = json_string(json_object_iter_key(member));
+    json_t *call = calls_make(name, json_incref(json_object_iter_value(member)), NULL);
+    json_decref(name);
+    return call;
+}
+
+/* `object` as models write a call: {"name": …, "arguments": …}, or the same as OpenAI's "function". Arguments
+ * may be an object in a string. */
+static json_t *call_of_object(json_t *object, const struct reply_layout *layout)
+{
+    if (strcmp(layout->name_key, "-") == 0) return call_of_member(object);
+    const char *const names[] = {layout->name_key, "name", ""}, *const keys[] = {layout->arguments_key,
+                                                                                 "arguments", "parameters"};
+    const json_t *function = json_object_get(object, "function");
+    if (!json_is_object(function)) function = object;
+    json_t *arguments = member_of(function, keys);
     if (!arguments) return NULL;
     if (json_is_string(arguments))
         arguments = span_json((struct span){json_string_value(arguments), json_string_length(arguments)});
     else
         json_incref(arguments);
     json_t *id = json_object_get(object, "id");
-    return make_call(json_object_get(object, "name"), arguments, json_incref(id));
+    return calls_make(member_of(function, names), arguments, json_incref(id));
 }
 
 /* Appends the calls of an object or of an array of objects. False: one of them is none. */
-static bool append_objects(json_t *calls, const json_t *value)
+static bool append_objects(json_t *calls, json_t *value, const struct reply_layout *layout)
 {
-    if (json_is_object(value)) return json_array_append_new(calls, call_of_object(value)) == 0;
+    if (json_is_object(value)) return json_array_append_new(calls, call_of_object(value, layout)) == 0;
     size_t i;
     json_t *object;
-    json_array_foreach(value, i,
-                       object) if (!json_is_object(object) ||
-                                   json_array_append_new(calls, call_of_object(object)) != 0) return false;
+    json_array_foreach(value, i, object) if (!json_is_object(object) ||
+                                             json_array_append_new(calls, call_of_object(object, layout)) !=
+                                                 0) return false;
     return json_array_size(value) > 0;
 }
 
-/* One value after the other, with white space, commas or semicolons between them. */
-static bool read_objects(json_t *calls, struct span s)
+bool calls_read_objects(json_t *calls, struct span s, const struct reply_layout *layout)
 {
     for (s = span_trim(s); s.length > 0;) {
         json_error_t where;
         json_t *value = json_read(s.data, s.length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
-        bool good = value && append_objects(calls, value);
+        bool good = value && append_objects(calls, value, layout);
         json_decref(value);
         if (!good) return false;
         s = span_trim(span_from(s, (size_t)where.position));
@@ -154,53 +125,10 @@ static bool read_objects(json_t *calls, struct span s)
     return json_array_size(calls) > 0;
 }
 
-/* Whether the tools say that a parameter is a string. */
-static bool is_text_parameter(const json_t *tools, struct span name, struct span key)
+static bool read_objects(json_t *calls, struct span s)
 {
-    size_t i;
-    json_t *tool;
-    json_array_foreach(tools, i, tool)
-    {
-        const json_t *function = json_object_get(tool, "function");
-        const json_t *its_name = json_object_get(function ? function : tool, "name");
-        if (!json_is_string(its_name) || json_string_length(its_name) != name.length ||
-            memcmp(json_string_value(its_name), name.data, name.length) != 0)
-            continue;
-        const json_t *parameters = json_object_get(function ? function : tool, "parameters");
-        const json_t *parameter =
-            json_object_getn(json_object_get(parameters, "properties"), key.data, key.length);
-        const char *type = json_string_value(json_object_get(parameter, "type"));
-        return type && strcmp(type, "string") == 0;
-    }
-    return false;
-}
-
-/* Qwen's elements. A value is what its JSON says, if it is JSON and not meant as a string. */
-static bool read_elements(json_t *calls, struct span s, const json_t *tools)
-{
-    struct span name, inner, key, text;
-    while (s = span_trim(s), span_starts(s, "<function=")) {
-        s = span_from(s, strlen("<function="));
-        if (!span_cut(&s, ">", &name) || !span_cut(&s, "</function>", &inner)) return false;
-        json_t *arguments = json_object();
-        bool good = true;
-        while (good && (inner = span_trim(inner), inner.length > 0)) {
-            good = span_starts(inner, "<parameter=");
-            if (good) inner = span_from(inner, strlen("<parameter="));
-            good = good && span_cut(&inner, ">", &key) && span_cut(&inner, "</parameter>", &text);
-            if (!good) break;
-            if (span_starts(text, "\n")) text = span_from(text, 1);
-            if (text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
-            json_t *value = is_text_parameter(tools, name, key) ? NULL : span_json(span_trim(text));
-            if (!value) value = json_stringn(text.data, text.length);
-            good = json_object_setn_new(arguments, key.data, key.length, value) == 0;
-        }
-        json_t *its_name = json_stringn(name.data, name.length);
-        json_t *call = good ? make_call(its_name, arguments, NULL) : (json_decref(arguments), NULL);
-        json_decref(its_name);
-        if (json_array_append_new(calls, call) != 0) return false;
-    }
-    return s.length == 0 && json_array_size(calls) > 0;
+    static const struct reply_layout usual = {.kind = LAYOUT_OBJECTS};
+    return calls_read_objects(calls, s, &usual);
 }
 
 /* NAME.call(KEY="VALUE", KEY=JSON…), as Llama 3 calls its built-in tools. */
@@ -232,7 +160,7 @@ static bool read_built_in(json_t *calls, struct span s)
         return false;
     }
     json_t *its_name = json_stringn(name.data, name.length);
-    json_t *call = make_call(its_name, arguments, NULL);
+    json_t *call = calls_make(its_name, arguments, NULL);
     json_decref(its_name);
     return json_array_append_new(calls, call) == 0;
 }
@@ -245,7 +173,7 @@ static bool read_python(json_t *calls, struct span s, bool cut)
     if (cut) return false;
     json_t *name = json_string("python"), *arguments = json_object();
     if (arguments) json_object_set_new(arguments, "code", json_stringn(s.data, s.length));
-    json_t *call = s.length > 0 && json_object_size(arguments) > 0 ? make_call(name, arguments, NULL)
+    json_t *call = s.length > 0 && json_object_size(arguments) > 0 ? calls_make(name, arguments, NULL)
                                                                    : (json_decref(arguments), NULL);
     json_decref(name);
     return json_array_append_new(calls, call) == 0;
@@ -257,7 +185,7 @@ static bool append_named(json_t *calls, struct span name, struct span arguments,
     arguments = span_trim(arguments);
     json_t *value = arguments.length > 0 ? span_json(arguments) : json_object();
     json_t *its_name = json_stringn(name.data, name.length);
-    json_t *call = make_call(its_name, value, id.length > 0 ? json_stringn(id.data, id.length) : NULL);
+    json_t *call = calls_make(its_name, value, id.length > 0 ? json_stringn(id.data, id.length) : NULL);
     json_decref(its_name);
     return json_array_append_new(calls, call) == 0;
 }
@@ -293,7 +221,8 @@ static bool read_deepseek(json_t *calls, struct span s)
     return append_named(calls, span_trim(name), s, (struct span){0});
 }
 
-json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools, bool cut)
+json_t *calls_read(enum calls_form form, const struct reply_layout *layout, const char *text, size_t length,
+                   const json_t *tools, bool cut)
 {
     struct span s = span_trim((struct span){text, length});
     if (length == 0 || memchr(text, 0, length))
@@ -303,8 +232,10 @@ json_t *calls_read(enum calls_form form, const char *text, size_t length, const 
     switch (form) {
     case CALLS_OBJECTS: good = read_objects(calls, s); break;
     case CALLS_HERMES:
-        good = span_starts(s, "<function=") ? read_elements(calls, s, tools) : read_objects(calls, s);
+        good = span_starts(s, "<") ? layout_read(calls, s, layout_of_format(ENGINE_REPLY_HERMES), tools)
+                                   : read_objects(calls, s);
         break;
+    case CALLS_LAYOUT: good = layout_read(calls, s, layout, tools); break;
     case CALLS_PYTHON: good = read_python(calls, s, cut); break;
     case CALLS_MISTRAL: good = read_mistral(calls, s); break;
     case CALLS_DEEPSEEK: good = read_deepseek(calls, s); break;

@@ -3,6 +3,8 @@
  *   reply.c           the state machine, the marks of each format
  *   reply-pieces.c    what it hands out
  *   calls.c           complete calls
+ *   layout.c          those of families whose calls are described by data (layout.h)
+ *   literals.c        values in other notations than JSON
  *   partial-calls.c   calls while they are written
  *   recognise.c       which format a chat template is for */
 #ifndef ENGINE_REPLY_INTERNAL_H
@@ -16,9 +18,12 @@
 #include "base/error.h"
 #include "common/text.h"
 #include "engine.h"
+#include "reply/layout.h"
+
+struct span;
 
 /* The last of enum engine_reply_format. */
-#define REPLY_LAST_FORMAT ENGINE_REPLY_GPT_OSS
+#define REPLY_LAST_FORMAT ENGINE_REPLY_TEMPLATE
 
 /* White space of JSON. */
 static inline bool is_json_space(char c)
@@ -40,6 +45,8 @@ enum calls_form {
     CALLS_MISTRAL,
     /* NAME<｜tool▁sep｜>{…}, or function<｜tool▁sep｜>NAME and the object in a ```json block */
     CALLS_DEEPSEEK,
+    /* as the format's layout says */
+    CALLS_LAYOUT,
 };
 
 /* The calls in `text`, as an array of {"name": string, "arguments": object, "id": string or absent}, at least
@@ -47,7 +54,29 @@ enum calls_form {
  * says which of Qwen's parameters are strings, and which names are known: others need the form that APIs
  * demand of names. `cut`: the text may have gone on, so a program is not
  * complete. */
-json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools, bool cut);
+json_t *calls_read(enum calls_form form, const struct reply_layout *layout, const char *text, size_t length,
+                   const json_t *tools, bool cut);
+
+/* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
+json_t *calls_make(json_t *name, json_t *arguments, json_t *id);
+
+/* Appends calls that are objects: one value after the other, with white space, commas or semicolons between
+ * them. False: one of them is none. */
+bool calls_read_objects(json_t *calls, struct span s, const struct reply_layout *layout);
+
+/* ---- By a layout: layout.c ---- */
+
+/* The same for the text between the outer marks of a layout. */
+bool layout_read(json_t *calls, struct span s, const struct reply_layout *layout, const json_t *tools);
+/* Whether a text of calls ends within the value of an argument, which may hold any mark. */
+bool layout_is_open(const struct reply_layout *layout, const char *text, size_t length);
+
+/* An object in Gemma's notation, {key:value}, or the arguments of Python's, (key=value). New reference; NULL:
+ * this is none. *end: where it ends. */
+json_t *literal_object(const char *text, size_t length, size_t *end);
+json_t *literal_arguments(const char *text, size_t length, size_t *end);
+/* A whole value in either. */
+json_t *literal_value(const char *text, size_t length);
 
 /* Whether one of the tools has this name, a string. */
 bool calls_is_tool(const json_t *tools, const json_t *name);
@@ -81,7 +110,8 @@ struct partial {
 /* What the text is. */
 struct partial_text {
     enum calls_form form;
-    const char *function; /* the tool, if it is known already; else NULL */
+    const struct reply_layout *layout; /* CALLS_LAYOUT */
+    const char *function;              /* the tool, if it is known already; else NULL */
     const char *data;
     size_t length;       /* not less than before; what was there before is unchanged */
     const json_t *tools; /* as calls_read has them */
@@ -134,16 +164,27 @@ struct reply_mark {
 /* Llama 3 writes a call without a mark: the reply is a JSON object. */
 extern const struct reply_mark reply_bare_call;
 
+/* The marks around the reasoning of a format, if it has some of its own; else "". */
+void reply_reasoning_marks(uint32_t format, const char *marks[2]);
+
 /* Whether the mark may come now. */
 bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_mark *mark);
 
 /* ---- Replies ---- */
 
+/* As engine_reply_create, for a format that is known. `own`: the layout of ENGINE_REPLY_TEMPLATE, and marks
+ * around the reasoning that any format may have; NULL: none. */
+int reply_create(const struct engine_reply_options *options, const struct reply_layout *own,
+                 struct engine_reply **reply);
+
 struct engine_reply {
     uint32_t format;
-    struct reply_mark *marks; /* [n_marks], of the format, and those that families have besides */
+    const struct reply_layout *layout; /* NULL: the format has none */
+    struct reply_layout own;           /* the template's, if that is the format's; its marks of reasoning */
+    struct reply_mark *marks;          /* [n_marks], of the format, and those that families have besides */
     size_t n_marks;
-    json_t *tools; /* NULL: calls are content */
+    bool begins[256]; /* by byte: some mark does with it */
+    json_t *tools;    /* NULL: calls are content */
     void (*piece)(void *user, const struct engine_reply_piece *piece);
     void *user;
 

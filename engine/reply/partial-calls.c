@@ -6,6 +6,8 @@
 #include "common/assert.h"
 #include "common/json-read.h"
 #include "reply/internal.h"
+#include "reply/layout.h"
+#include "reply/span.h"
 
 #define MAX_HEAD 4096 /* bytes before the arguments */
 
@@ -59,6 +61,12 @@ static enum found read_head_string(const struct partial_text *text, size_t *at, 
     return MORE;
 }
 
+static bool is_layout_key(const struct partial_text *text, const char *key, bool name)
+{
+    if (text->form != CALLS_LAYOUT) return false;
+    return strcmp(key, name ? text->layout->name_key : text->layout->arguments_key) == 0;
+}
+
 /* What comes after a key. */
 static enum found read_head_member(const struct partial_text *text, size_t *at, const char *key,
                                    struct head *head)
@@ -66,7 +74,8 @@ static enum found read_head_member(const struct partial_text *text, size_t *at, 
     json_t *value;
     enum found found = pass_byte(text, at, ':');
     if (found != FOUND) return found;
-    if (strcmp(key, "arguments") == 0 || strcmp(key, "parameters") == 0) {
+    bool is_name = strcmp(key, "name") == 0 || is_layout_key(text, key, true);
+    if (strcmp(key, "arguments") == 0 || strcmp(key, "parameters") == 0 || is_layout_key(text, key, false)) {
         found = pass_byte(text, at, '{');
         head->complete = true;
         head->arguments = *at - 1;
@@ -74,7 +83,7 @@ static enum found read_head_member(const struct partial_text *text, size_t *at, 
     }
     found = read_head_string(text, at, &value);
     if (found != FOUND) return found;
-    json_t **kept = strcmp(key, "name") == 0 ? &head->name : strcmp(key, "id") == 0 ? &head->id : NULL;
+    json_t **kept = is_name ? &head->name : strcmp(key, "id") == 0 ? &head->id : NULL;
     json_t *old = kept ? *kept : value;
     if (kept) *kept = value;
     json_decref(old);
@@ -158,6 +167,40 @@ static enum found read_deepseek_head(const struct partial_text *text, struct hea
     return read_bare(text, fence + strlen(block), head);
 }
 
+/* Moves *at past white space and a mark, which may be "". */
+static enum found pass_head_mark(const struct partial_text *text, size_t *at, const char *mark)
+{
+    *at = skip_space(text, *at);
+    size_t n = strlen(mark), left = text->length - *at;
+    if (memcmp(text->data + *at, mark, left < n ? left : n) != 0) return NONE;
+    if (left < n) return MORE;
+    *at += n;
+    return FOUND;
+}
+
+/* The name and what surrounds it, as the layout says; then {. */
+static enum found read_layout_head(const struct partial_text *text, size_t at, struct head *head)
+{
+    const struct reply_layout *layout = text->layout;
+    if (layout->kind != LAYOUT_JSON) return NONE;
+    enum found found = pass_head_mark(text, &at, layout->open[0] ? layout->begin : "");
+    if (found != FOUND) return found;
+    if (layout->before_name[0]) {
+        size_t name = find_from(text, at, layout->before_name);
+        if (name == SIZE_MAX) return MORE;
+        head->id = trimmed_string(text->data + at, name - at);
+        at = name + strlen(layout->before_name);
+    }
+    size_t end = find_from(text, at, layout->after_name[0] ? layout->after_name : "{");
+    if (end == SIZE_MAX) return MORE;
+    struct span id = span_trim((struct span){text->data + at, end - at});
+    struct span name = layout->numbered ? layout_name_of_number(id) : id;
+    if (name.length == 0) return NONE;
+    head->name = json_stringn(name.data, name.length);
+    if (id.length > name.length) head->id = json_stringn(id.data, id.length);
+    return read_bare(text, end + strlen(layout->after_name), head);
+}
+
 static enum found read_head(const struct partial_text *text, size_t from, struct head *head)
 {
     size_t first = skip_space(text, from);
@@ -172,6 +215,9 @@ static enum found read_head(const struct partial_text *text, size_t from, struct
         if (from == 0 && c != '[') return read_mistral_head(text, head);
         break;
     case CALLS_DEEPSEEK: return read_deepseek_head(text, head);
+    case CALLS_LAYOUT:
+        if (text->layout->kind != LAYOUT_OBJECTS) return read_layout_head(text, from, head);
+        break;
     case CALLS_PYTHON:
     case CALLS_OBJECTS:
     case CALLS_HERMES: break;
@@ -198,10 +244,16 @@ static void pass_json(struct partial *p, const struct partial_text *text)
     }
 }
 
+/* Whether the layout has names and arguments outside of objects. */
+static bool is_bare_layout(const struct partial_text *text)
+{
+    return text->form == CALLS_LAYOUT && text->layout->kind != LAYOUT_OBJECTS;
+}
+
 /* Whether the arguments are a member of an object, which ends after them. */
 static bool in_object(const struct partial_text *text, size_t from)
 {
-    if (text->function || text->form == CALLS_DEEPSEEK) return false;
+    if (text->function || text->form == CALLS_DEEPSEEK || is_bare_layout(text)) return false;
     size_t first = skip_space(text, from);
     return from > 0 || (first < text->length && (text->data[first] == '{' || text->data[first] == '['));
 }
@@ -265,9 +317,10 @@ bool partial_next(struct partial *p, const struct partial_text *text, struct par
         if (news->ends) p->after = p->at;
         return news->begins || p->at > from;
     }
-    if (p->phase == PARTIAL_TAIL && in_object(text, p->from)) {
+    bool marked = is_bare_layout(text) && text->layout->open[0] && text->layout->end[0];
+    if (p->phase == PARTIAL_TAIL && (marked || in_object(text, p->from))) {
         size_t at = p->at;
-        enum found found = read_tail(text, &at);
+        enum found found = marked ? pass_head_mark(text, &at, text->layout->end) : read_tail(text, &at);
         if (found == MORE && text->length - p->at > MAX_HEAD) found = NONE;
         if (found == NONE) p->phase = PARTIAL_LOST;
         if (found != FOUND) return false;
@@ -297,7 +350,8 @@ size_t partial_rest(const struct partial *p, const struct partial_text *text)
     size_t first = skip_space(text, 0), at = skip_space(text, p->after), n = strlen(fence);
     if (text->form == CALLS_DEEPSEEK && text->length - at >= n && memcmp(text->data + at, fence, n) == 0)
         return at + n;
-    if (text->function || text->form == CALLS_DEEPSEEK || at == text->length) return p->after;
+    if (text->function || text->form == CALLS_DEEPSEEK || is_bare_layout(text) || at == text->length)
+        return p->after;
     if (text->data[first] == '[' && text->data[at] == ']') return at + 1;
     if (text->data[at] != ',' && text->data[at] != ';') return p->after;
     size_t next = skip_space(text, at + 1);

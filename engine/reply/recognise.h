@@ -5,11 +5,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "reply/layout.h"
 #include "template/template.h"
 
-/* An enum engine_reply_format: the one in which a call that the template writes is read back as that call.
- * *calls: there is one; else the format is that of the template's texts. Takes a tenth of a second at most
- * for any template. */
-uint32_t reply_recognise(const struct template *template, bool *calls);
+struct reply_style {
+    uint32_t format; /* enum engine_reply_format */
+    bool calls;      /* the template writes calls, or says how; else the format is that of its texts */
+    /* Of ENGINE_REPLY_TEMPLATE; of others, at most the marks around reasoning. */
+    struct reply_layout layout;
+};
+
+/* The format in which calls that the template writes are read back as those calls. Takes a tenth of a second
+ * at most for any template. */
+struct reply_style reply_recognise(const struct template *template);
+
+/* The same for a template of a model, found once and kept. */
+struct reply_style reply_style_of(const struct engine_template *template);
 
 #endif

@@ -112,14 +112,15 @@ static int hand_out_calls(struct engine_reply *reply, const json_t *calls, size_
 
 json_t *reply_read_calls(const struct engine_reply *reply, size_t length, const char *close)
 {
-    return reply->opened
-               ? calls_read(reply->opened->form, reply->held.data, length, reply->tools, !close && reply->cut)
-               : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
+    return reply->opened ? calls_read(reply->opened->form, reply->layout, reply->held.data, length,
+                                      reply->tools, !close && reply->cut)
+                         : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
 }
 
 static struct partial_text followed_text(const struct engine_reply *reply, size_t length)
 {
     return (struct partial_text){.form = reply->opened ? reply->opened->form : CALLS_OBJECTS,
+                                 .layout = reply->layout,
                                  .function = reply->opened ? NULL : reply->function,
                                  .data = reply->held.data,
                                  .length = length,

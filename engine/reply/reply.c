@@ -12,7 +12,9 @@
 #include "common/assert.h"
 #include "common/json-read.h"
 #include "reply/internal.h"
+#include "reply/layout.h"
 #include "reply/reasoning.h"
+#include "reply/recognise.h"
 
 /* ---- Marks ---- */
 
@@ -21,6 +23,11 @@
 #define MISTRAL     (1u << ENGINE_REPLY_MISTRAL)
 #define DEEPSEEK    (1u << ENGINE_REPLY_DEEPSEEK)
 #define GPT_OSS     (1u << ENGINE_REPLY_GPT_OSS)
+#define GEMMA4      (1u << ENGINE_REPLY_GEMMA4)
+#define COHERE      (1u << ENGINE_REPLY_COHERE)
+#define COMMAND_R   (1u << ENGINE_REPLY_COMMAND_R)
+#define HUNYUAN     (1u << ENGINE_REPLY_HUNYUAN)
+#define GRANITE     (1u << ENGINE_REPLY_GRANITE)
 #define NOT_GPT_OSS (~GPT_OSS)
 
 /* The marks of each format, as the families' published chat templates have them. Marks that begin with < or [
@@ -30,6 +37,28 @@ static const struct reply_mark usual_marks[] = {
     {NOT_GPT_OSS, REPLY_REASONING, "</think>", REPLY_CONTENT, 0},
     {MISTRAL, REPLY_START, "[THINK]", REPLY_REASONING, 0},
     {MISTRAL, REPLY_REASONING, "[/THINK]", REPLY_CONTENT, 0},
+
+    {GEMMA4, REPLY_START, "<|channel>thought", REPLY_REASONING, 0},
+    {GEMMA4, REPLY_REASONING, "<channel|>", REPLY_CONTENT, 0},
+
+    {COHERE, REPLY_START, "<|START_THINKING|>", REPLY_REASONING, 0},
+    {COHERE, REPLY_REASONING, "<|END_THINKING|>", REPLY_CONTENT, 0},
+    {COHERE, REPLY_START, "<|START_RESPONSE|>", REPLY_CONTENT, 0},
+    {COHERE, REPLY_CONTENT, "<|START_RESPONSE|>", REPLY_CONTENT, 0},
+    {COHERE, REPLY_CONTENT, "<|END_RESPONSE|>", REPLY_CONTENT, 0},
+    {COHERE, REPLY_START, "<|START_TEXT|>", REPLY_CONTENT, 0},
+    {COHERE, REPLY_CONTENT, "<|START_TEXT|>", REPLY_CONTENT, 0},
+    {COHERE, REPLY_CONTENT, "<|END_TEXT|>", REPLY_CONTENT, 0},
+
+    {COMMAND_R, REPLY_CONTENT, "Action: ```json", REPLY_CALL, CALLS_LAYOUT},
+
+    {HUNYUAN, REPLY_START, "<answer>", REPLY_CONTENT, 0},
+    {HUNYUAN, REPLY_CONTENT, "<answer>", REPLY_CONTENT, 0},
+    {HUNYUAN, REPLY_CONTENT, "</answer>", REPLY_CONTENT, 0},
+
+    {GRANITE, REPLY_START, "<response>", REPLY_CONTENT, 0},
+    {GRANITE, REPLY_CONTENT, "<response>", REPLY_CONTENT, 0},
+    {GRANITE, REPLY_CONTENT, "</response>", REPLY_CONTENT, 0},
 
     {HERMES, REPLY_CONTENT, "<tool_call>", REPLY_CALL, CALLS_HERMES},
     {HERMES, REPLY_CALL, "</tool_call>", REPLY_CONTENT, 0},
@@ -65,7 +94,31 @@ const struct reply_mark reply_bare_call = {LLAMA3, REPLY_START, "", REPLY_CALL, 
 /* Adds a mark if the format has it. `marks` has room. */
 static void add_mark(struct engine_reply *reply, const struct reply_mark *mark)
 {
-    if (mark->text && mark->formats >> reply->format & 1) reply->marks[reply->n_marks++] = *mark;
+    if (!mark->text || !mark->text[0] || !(mark->formats >> reply->format & 1)) return;
+    reply->marks[reply->n_marks++] = *mark;
+    reply->begins[(unsigned char)mark->text[0]] = true;
+}
+
+/* The marks that the template has for itself, and those of the format's layout, unless rows of the table have
+ * them. */
+static void add_layout_marks(struct engine_reply *reply)
+{
+    const struct reply_layout *layout = reply->layout;
+    const struct reply_mark reasoning[] = {
+        {NOT_GPT_OSS, REPLY_START, reply->own.reasoning[0], REPLY_REASONING, 0},
+        {NOT_GPT_OSS, REPLY_REASONING, reply->own.reasoning[1], REPLY_CONTENT, 0},
+    };
+    add_mark(reply, &reasoning[0]);
+    add_mark(reply, &reasoning[1]);
+    if (!layout || reply->format == ENGINE_REPLY_HERMES) return;
+    const struct reply_mark call[] = {
+        {NOT_GPT_OSS, REPLY_CONTENT, layout_first(layout), REPLY_CALL, CALLS_LAYOUT},
+        {NOT_GPT_OSS, REPLY_CALL, layout_last(layout), REPLY_CONTENT, 0},
+        /* Without an end, a call ends where the next one begins. */
+        {NOT_GPT_OSS, REPLY_CALL, layout_first(layout), REPLY_CALL, CALLS_LAYOUT},
+    };
+    add_mark(reply, &call[0]);
+    add_mark(reply, layout_last(layout)[0] ? &call[1] : &call[2]);
 }
 
 /* The marks of the format, and those of families (struct architecture). */
@@ -74,7 +127,7 @@ static int collect_marks(struct engine_reply *reply)
     const struct architecture *family;
     size_t room = N_USUAL, n = 0;
     while (arch_at(n)) n++;
-    room += 4 * n;
+    room += 4 * (n + 1);
     reply->marks = calloc(room, sizeof *reply->marks);
     if (!reply->marks) return error_memory("a reply");
     for (size_t i = 0; i < N_USUAL; i++) add_mark(reply, &usual_marks[i]);
@@ -88,6 +141,7 @@ static int collect_marks(struct engine_reply *reply)
         };
         for (size_t k = 0; k < sizeof own / sizeof *own; k++) add_mark(reply, &own[k]);
     }
+    add_layout_marks(reply);
     ENGINE_ASSERT(reply->n_marks <= room);
     return ENGINE_OK;
 }
@@ -256,10 +310,33 @@ static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, 
 
 /* ---- Steps ---- */
 
-/* Whether the held text is a call as JSON, not Qwen's elements. */
+/* How the held text is laid out, if it is a call that is not known to be none; NULL: in no layout. */
+static const struct reply_layout *layout_of_call(const struct engine_reply *reply)
+{
+    if (reply->state != REPLY_CALL || reply->plain || !reply->first || !reply->opened) return NULL;
+    bool is_own = reply->opened->form == CALLS_LAYOUT,
+         has_elements = reply->opened->form == CALLS_HERMES && reply->first == '<';
+    return is_own || has_elements ? reply->layout : NULL;
+}
+
+/* Whether the held text is a call as JSON. */
 static bool is_json_call(const struct engine_reply *reply)
 {
+    const struct reply_layout *layout = layout_of_call(reply);
+    if (layout) return layout->kind == LAYOUT_OBJECTS || layout->kind == LAYOUT_JSON;
     return reply->state == REPLY_CALL && !reply->plain && reply->first && reply->first != '<';
+}
+
+static bool is_keyed_call(const struct engine_reply *reply)
+{
+    const struct reply_layout *layout = layout_of_call(reply);
+    return layout && layout->kind == LAYOUT_KEYED;
+}
+
+/* Whether a mark at `at` is text of an argument. */
+static bool is_within_value(const struct engine_reply *reply, size_t at)
+{
+    return is_keyed_call(reply) && layout_is_open(layout_of_call(reply), reply->held.data, at);
 }
 
 /* Whether the byte at *at belongs to a JSON string. After a backslash, *at moves to what it escapes; *more:
@@ -288,7 +365,7 @@ static const struct reply_mark *find_mark(struct engine_reply *reply, size_t *at
             continue;
         }
         const char *text = reply->held.data + *at;
-        if (*text != '<' && *text != '[') continue;
+        if (!reply->begins[(unsigned char)*text]) continue;
         size_t left = reply->held.size - *at;
         bool begins = false;
         for (size_t i = 0; i < reply->n_marks; i++) {
@@ -296,6 +373,7 @@ static const struct reply_mark *find_mark(struct engine_reply *reply, size_t *at
             if (!reply_mark_is_active(reply, &reply->marks[i]) ||
                 memcmp(text, reply->marks[i].text, left < n ? left : n) != 0)
                 continue;
+            if (left >= n && is_within_value(reply, *at)) continue;
             if (left >= n) return &reply->marks[i];
             begins = true;
         }
@@ -369,8 +447,8 @@ static int finish_reply(struct engine_reply *reply)
     return status;
 }
 
-/* The mark where a call ends: the first outside of JSON strings or, if the text up to there is no call, the
- * first anywhere. */
+/* The mark where a call ends: the first outside of JSON strings and of arguments or, if the text up to there
+ * is no call, the first anywhere. */
 static const struct reply_mark *find_end_of_call(struct engine_reply *reply, const struct reply_mark *mark,
                                                  size_t *at)
 {
@@ -396,7 +474,8 @@ static int advance_reply(struct engine_reply *reply, bool last)
             int status = reply_follow_calls(reply, at);
             if (status) return status;
         }
-        if ((mark || last) && is_json_call(reply)) mark = find_end_of_call(reply, mark, &at);
+        if (((mark || last) && is_json_call(reply)) || (!mark && last && is_keyed_call(reply)))
+            mark = find_end_of_call(reply, mark, &at);
         if (mark) {
             int status = pass_mark(reply, mark, at);
             if (status) return status;
@@ -456,6 +535,18 @@ static int read_prompt(struct engine_reply *reply, struct engine_string prompt)
     return status;
 }
 
+void reply_reasoning_marks(uint32_t format, const char *marks[2])
+{
+    marks[0] = marks[1] = "";
+    for (size_t i = 0; i + 1 < N_USUAL; i++) {
+        if (usual_marks[i].to != REPLY_REASONING || usual_marks[i].formats != 1u << format) continue;
+        if (usual_marks[i].from != REPLY_START || usual_marks[i + 1].from != REPLY_REASONING) continue;
+        marks[0] = usual_marks[i].text;
+        marks[1] = usual_marks[i + 1].text;
+        return;
+    }
+}
+
 /* ---- Reasoning ---- */
 
 bool reply_is_reasoning(const struct engine_reply *reply)
@@ -480,6 +571,49 @@ const char *reply_end_of_reasoning(const struct engine_reply *reply, bool again)
 
 /* ---- The interface ---- */
 
+int reply_create(const struct engine_reply_options *options, const struct reply_layout *own,
+                 struct engine_reply **reply)
+{
+    int status = ENGINE_OK;
+    struct engine_reply *made = calloc(1, sizeof *made);
+    if (!made) return error_memory("a reply");
+    if (own) made->own = *own;
+    made->format = options->format;
+    made->layout = made->format == ENGINE_REPLY_TEMPLATE ? &made->own : layout_of_format(made->format);
+    made->state = made->format == ENGINE_REPLY_GPT_OSS ? REPLY_HEADER : REPLY_START;
+    made->piece = options->piece;
+    made->user = options->user;
+    made->follows = (options->flags & ENGINE_REPLY_CALLS_AS_WRITTEN) != 0;
+    if (options->tools) {
+        json_error_t where;
+        made->tools = json_read_text(options->tools, JSON_REJECT_DUPLICATES, &where);
+        if (!made->tools)
+            status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: line %d: %s", where.line, where.text);
+        else if (!json_is_array(made->tools))
+            status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: it should be an array");
+    }
+    if (!status) status = collect_marks(made);
+    if (!status) status = read_prompt(made, end_of_prompt(options->prompt, options->prompt_marks));
+    if (status)
+        engine_reply_destroy(made);
+    else
+        *reply = made;
+    return status;
+}
+
+/* The style of a template that is given as such, or as a text. */
+static struct reply_style find_style(const struct engine_reply_options *options)
+{
+    struct reply_style style = {.format = ENGINE_REPLY_PLAIN};
+    struct template *parsed = NULL;
+    const char *text = options->template_text;
+    if (options->chat_template) return reply_style_of(options->chat_template);
+    if (!text || template_create("template", text, strlen(text), &parsed)) return style;
+    style = reply_recognise(parsed);
+    template_destroy(parsed);
+    return style;
+}
+
 int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply)
 {
     struct engine_reply_options known;
@@ -493,30 +627,14 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
         return error_raise(ENGINE_ERROR_ARGUMENT, "0x%x are not flags of replies", known.flags);
     if (!known.piece)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a reply needs a function that receives its pieces");
-
-    struct engine_reply *made = calloc(1, sizeof *made);
-    if (!made) return error_memory("a reply");
-    made->format =
-        known.format == ENGINE_REPLY_AUTO ? engine_reply_format_of(known.template_text) : known.format;
-    made->state = made->format == ENGINE_REPLY_GPT_OSS ? REPLY_HEADER : REPLY_START;
-    made->piece = known.piece;
-    made->user = known.user;
-    made->follows = (known.flags & ENGINE_REPLY_CALLS_AS_WRITTEN) != 0;
-    if (known.tools) {
-        json_error_t where;
-        made->tools = json_read_text(known.tools, JSON_REJECT_DUPLICATES, &where);
-        if (!made->tools)
-            status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: line %d: %s", where.line, where.text);
-        else if (!json_is_array(made->tools))
-            status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: it should be an array");
-    }
-    if (!status) status = collect_marks(made);
-    if (!status) status = read_prompt(made, end_of_prompt(known.prompt, known.prompt_marks));
-    if (status)
-        engine_reply_destroy(made);
-    else
-        *reply = made;
-    return status;
+    bool asks = known.format == ENGINE_REPLY_AUTO || known.format == ENGINE_REPLY_TEMPLATE;
+    if (!asks && !known.chat_template) return reply_create(&known, NULL, reply);
+    struct reply_style style = find_style(&known);
+    if (known.format == ENGINE_REPLY_TEMPLATE && style.format != ENGINE_REPLY_TEMPLATE)
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "the template writes no calls, or in a way of which no form can be derived");
+    if (known.format == ENGINE_REPLY_AUTO) known.format = style.format;
+    return reply_create(&known, &style.layout, reply);
 }
 
 void engine_reply_destroy(struct engine_reply *reply)

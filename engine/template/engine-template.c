@@ -20,6 +20,7 @@ struct engine_template {
     char *copy;
     char origin[128];
     bool named; /* one of the named templates: it writes BOS only where the tokenizer would add it */
+    struct template_notes *notes;
 };
 
 struct engine_rendered {
@@ -125,6 +126,12 @@ int engine_template_create(struct engine_model *model, const struct engine_templ
     struct engine_template *template = calloc(1, sizeof *template);
     if (!template) return error_memory("template");
     template->model = model;
+    template->notes = calloc(1, sizeof *template->notes);
+    if (!template->notes) {
+        free(template);
+        return error_memory("template");
+    }
+    pthread_mutex_init(&template->notes->lock, NULL);
     int status = known.source.data ? use_source(template, &known) : use_model(template, known.name);
     if (status != ENGINE_OK) {
         engine_template_destroy(template);
@@ -140,6 +147,9 @@ void engine_template_destroy(struct engine_template *template)
     template_destroy(template->plain);
     template_destroy(template->with_tools);
     free(template->tools_fault);
+    pthread_mutex_destroy(&template->notes->lock);
+    free(template->notes->kept);
+    free(template->notes);
     free(template->copy);
     free(template);
 }
@@ -163,6 +173,16 @@ const char *engine_template_tools_fault(const struct engine_template *template)
 const struct template *template_for_calls(const struct engine_template *template)
 {
     return template->with_tools ? template->with_tools : template->plain;
+}
+
+const char *template_architecture(const struct engine_template *template)
+{
+    return template->model->architecture;
+}
+
+struct template_notes *template_notes(const struct engine_template *template)
+{
+    return template->notes;
 }
 
 struct engine_string engine_template_source(const struct engine_template *template)

@@ -5,6 +5,7 @@
 #ifndef ENGINE_TEMPLATE_TEMPLATE_H
 #define ENGINE_TEMPLATE_TEMPLATE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,6 +81,16 @@ struct engine_template;
 
 /* The template that writes tools and calls. */
 const struct template *template_for_calls(const struct engine_template *template);
+
+/* The architecture of the template's model, as its file names it. */
+const char *template_architecture(const struct engine_template *template);
+
+/* What replies to the template look like, which reply/ keeps here once it has found out. */
+struct template_notes {
+    pthread_mutex_t lock;
+    void *kept; /* freed with the template; under the lock */
+};
+struct template_notes *template_notes(const struct engine_template *template);
 
 /* The tokens of a text whose bytes are marked: special tokens are recognised only among bytes of mark 0. */
 int template_tokens(const struct engine_tokenizer_api *api, const struct engine_tokenizer *tokenizer,

@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
     struct engine_reply_options options = {.struct_size = sizeof options,
-                                           .format = data[0] % 64 % 7,
+                                           .format = data[0] % 64 % ENGINE_REPLY_TEMPLATE,
                                            .tools =
                                                data[0] & 128 ? NULL : "[{\"function\":{\"name\":\"f\"}}]",
                                            .template_text = hermes,

@@ -249,13 +249,15 @@ static bool conversation_render(struct generation *g, struct api_error *error)
 /* Whether the template has begun the reasoning: its text ends with a mark that is not a user's. */
 static bool begins_reasoning(const struct generation *g)
 {
-    static const char *const marks[] = {"<think>", "[THINK]"};
+    struct engine_reply_layout layout = {.struct_size = sizeof layout};
     struct engine_string text = engine_rendered_text(g->rendered);
     const unsigned char *whose = engine_rendered_marks(g->rendered);
+    engine_template_reply_layout(g->served->chat_template, &layout);
+    const char *const marks[] = {"<think>", "[THINK]", layout.reasoning_begin ? layout.reasoning_begin : ""};
     while (text.length > 0 && strchr(" \n\t\r", text.data[text.length - 1])) text.length--;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         size_t n = strlen(marks[i]);
-        if (text.length >= n && memcmp(text.data + text.length - n, marks[i], n) == 0 &&
+        if (n > 0 && text.length >= n && memcmp(text.data + text.length - n, marks[i], n) == 0 &&
             !memchr(whose + text.length - n, 1, n))
             return g->reply_format != ENGINE_REPLY_GPT_OSS;
     }

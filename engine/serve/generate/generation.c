@@ -312,6 +312,7 @@ static bool read_replies(struct generation *g, struct api_error *error)
     if (calls && !g->offered) return api_error_memory(error);
     g->reading = (struct engine_reply_options){.struct_size = sizeof g->reading,
                                                .format = g->reply_format,
+                                               .chat_template = g->served->chat_template,
                                                .tools = g->offered,
                                                .prompt = engine_rendered_text(g->rendered),
                                                .prompt_marks = engine_rendered_marks(g->rendered),
@@ -400,10 +401,17 @@ static void generation_constrain(void *user)
 {
     struct generation *g = user;
     struct api_error error = {0};
+    struct engine_reply_layout layout = {.struct_size = sizeof layout};
+    bool laid_out = g->params.messages && g->served->chat_template &&
+                    !engine_template_reply_layout(g->served->chat_template, &layout);
+    bool own_marks = layout.reasoning_begin && layout.reasoning_begin[0];
     const struct reply_grammar_input input = {.model = g->served->model,
                                               .vocabulary = &g->served->vocabulary,
                                               .format = g->reply_format,
                                               .template_text = g->template_text,
+                                              .layout = laid_out ? &layout : NULL,
+                                              .reasoning_begin = own_marks ? layout.reasoning_begin : NULL,
+                                              .reasoning_end = own_marks ? layout.reasoning_end : NULL,
                                               .reasoning = g->reasoning,
                                               .gives_up = gives_up,
                                               .user = g};

@@ -230,8 +230,12 @@ size_t placing_count_systems(const json_t *messages);
 struct reply_grammar_input {
     struct engine_model *model;
     const struct vocabulary *vocabulary;
-    uint32_t format;             /* enum engine_reply_format */
-    const char *template_text;   /* NUL-terminated */
+    uint32_t format;           /* enum engine_reply_format */
+    const char *template_text; /* NUL-terminated */
+    /* Of the template's calls; NULL: the format isn't described by one. */
+    const struct engine_reply_layout *layout;
+    /* Around its reasoning, if other than usual; else NULL. */
+    const char *reasoning_begin, *reasoning_end;
     bool reasoning;              /* the prompt's end has begun the reasoning */
     int (*gives_up)(void *user); /* as in engine_grammar_options */
     void *user;

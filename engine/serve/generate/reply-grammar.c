@@ -134,7 +134,12 @@ static void put_text_without(struct writer *w, const char *mark)
         grammar_put(w, text);
         return;
     }
-    ENGINE_ASSERT(begins_once(mark));
+    if (!begins_once(mark)) { /* then its first character doesn't come either */
+        grammar_put(w, " ");
+        put_neither(w, mark, mark);
+        grammar_put(w, "* ");
+        return;
+    }
     grammar_put(w, " (");
     put_neither(w, mark, mark);
     grammar_put(w, " | ");
@@ -167,9 +172,10 @@ static void put_reasoning(struct writer *w)
         grammar_put(w, "\"assistant\")? ");
         return;
     }
-    bool square = template_has(w, "[THINK]");
-    if (!square && !w->input->reasoning && !template_has(w, "<think>")) return;
+    bool square = template_has(w, "[THINK]"), own = w->input->reasoning_begin != NULL;
+    if (!own && !square && !w->input->reasoning && !template_has(w, "<think>")) return;
     const char *open = square ? "[THINK]" : "<think>", *close = square ? "[/THINK]" : "</think>";
+    if (own) open = w->input->reasoning_begin, close = w->input->reasoning_end;
     grammar_put(w, "(");
     if (!w->input->reasoning) put_mark(w, open);
     put_text_without(w, close);
@@ -187,12 +193,12 @@ static json_t *arguments_schema(const json_t *function)
     return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
 }
 
-/* A schema of {"name": the tool's name, ARGUMENTS_KEY: its arguments}. New reference. */
-static json_t *call_schema(const json_t *function, const char *arguments_key)
+/* A schema of {NAME_KEY: the tool's name, ARGUMENTS_KEY: its arguments}. New reference. */
+static json_t *call_schema(const json_t *function, const char *name_key, const char *arguments_key)
 {
-    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s, s], s:b}", "type", "object", "properties", "name",
+    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s, s], s:b}", "type", "object", "properties", name_key,
                      "const", json_object_get(function, "name"), arguments_key, arguments_schema(function),
-                     "required", "name", arguments_key, "additionalProperties", 0);
+                     "required", name_key, arguments_key, "additionalProperties", 0);
 }
 
 static void put_schema(struct writer *w, json_t *schema)
@@ -208,20 +214,226 @@ static void put_arguments(struct writer *w, const json_t *function)
     put_schema(w, arguments_schema(function));
 }
 
-static void put_object(struct writer *w, const json_t *function, const char *arguments_key)
+static void put_object(struct writer *w, const json_t *function, const char *name_key,
+                       const char *arguments_key)
 {
-    put_schema(w, call_schema(function, arguments_key));
+    put_schema(w, call_schema(function, name_key, arguments_key));
+}
+
+/* A mark that the layout may not have. */
+static void put_layout_mark(struct writer *w, const char *mark)
+{
+    if (mark[0]) put_mark(w, mark);
+}
+
+/* ---- Calls by a layout ---- */
+
+/* A schema within the tool's, with the definitions that it may refer to. New reference. */
+static json_t *part_of_schema(const json_t *whole, const json_t *part)
+{
+    static const char *const definitions[] = {"$defs", "definitions"};
+    json_t *copy = json_copy((json_t *)(size_t)part);
+    for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++)
+        if (json_is_object(copy) && json_object_get(whole, definitions[i]))
+            json_object_set(copy, definitions[i], json_object_get(whole, definitions[i]));
+    return copy;
+}
+
+/* Whether a schema allows nothing but strings. */
+static bool is_string_schema(const json_t *schema)
+{
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    return type && strcmp(type, "string") == 0;
+}
+
+/* The strings that a schema lists, bare or between marks. False: it lists none. */
+static bool put_listed_strings(struct writer *w, const json_t *schema, const char *quote)
+{
+    const json_t *values = json_object_get(schema, "enum"), *value;
+    size_t i;
+    if (json_array_size(values) == 0) return false;
+    grammar_put(w, "(");
+    json_array_foreach(values, i, value)
+    {
+        if (i > 0) grammar_put(w, " | ");
+        if (quote[0]) put_mark(w, quote);
+        grammar_put_string(w, json_is_string(value) ? json_string_value(value) : "");
+        if (quote[0]) put_mark(w, quote);
+    }
+    grammar_put(w, ")");
+    return true;
+}
+
+/* A value: JSON, or a string as the layout writes it. */
+static void put_layout_value(struct writer *w, const json_t *whole, const json_t *schema)
+{
+    static const char gemma_quote[] = "<|\"|>";
+    uint32_t arguments = w->input->layout->arguments;
+    bool string = is_string_schema(schema);
+    if (arguments == ENGINE_REPLY_ARGUMENTS_MARKED && string) {
+        if (!put_listed_strings(w, schema, "")) put_text_without(w, w->input->layout->after_value);
+    } else if (arguments == ENGINE_REPLY_ARGUMENTS_GEMMA && string) {
+        if (put_listed_strings(w, schema, gemma_quote)) return;
+        put_mark(w, gemma_quote);
+        put_text_without(w, gemma_quote);
+        put_mark(w, gemma_quote);
+    } else {
+        put_schema(w, part_of_schema(whole, schema));
+    }
+}
+
+/* One argument. */
+static void put_layout_member(struct writer *w, const json_t *whole, const char *key, const json_t *schema)
+{
+    const struct engine_reply_layout *layout = w->input->layout;
+    bool marked = layout->arguments == ENGINE_REPLY_ARGUMENTS_MARKED;
+    grammar_put(w, "(");
+    if (marked) grammar_put(w, "\"\\n\"? ");
+    if (marked) put_mark(w, layout->key);
+    grammar_put_string(w, key);
+    if (layout->arguments == ENGINE_REPLY_ARGUMENTS_GEMMA) grammar_put(w, " \":\" ");
+    if (layout->arguments == ENGINE_REPLY_ARGUMENTS_PYTHON) grammar_put(w, " \"=\" ");
+    if (marked) put_mark(w, layout->after_key);
+    if (marked && layout->after_type[0]) {
+        grammar_put_string(w, is_string_schema(schema) ? "true" : "false");
+        put_mark(w, layout->after_type);
+    }
+    if (marked && layout->value[0]) grammar_put(w, " \"\\n\"? ");
+    if (marked && layout->value[0]) put_mark(w, layout->value);
+    put_layout_value(w, whole, schema);
+    if (marked) put_mark(w, layout->after_value);
+    grammar_put(w, ")");
+}
+
+static bool is_required(const json_t *schema, const char *key)
+{
+    const json_t *required = json_object_get(schema, "required"), *name;
+    size_t i;
+    json_array_foreach(required, i, name) if (json_is_string(name) &&
+                                              strcmp(json_string_value(name), key) == 0) return true;
+    return false;
+}
+
+/* Optional arguments, each with a comma before it where there are commas. */
+static void put_optional(struct writer *w, const json_t *schema, void *from, const char *comma)
+{
+    json_t *properties = json_object_get(schema, "properties");
+    for (void *at = from; at; at = json_object_iter_next(properties, at)) {
+        if (is_required(schema, json_object_iter_key(at))) continue;
+        grammar_put(w, "(");
+        grammar_put(w, comma);
+        put_layout_member(w, schema, json_object_iter_key(at), json_object_iter_value(at));
+        grammar_put(w, ")? ");
+    }
+}
+
+/* The arguments that the schema names: those that it requires, and then others. */
+static void put_layout_members(struct writer *w, const json_t *schema, const char *comma)
+{
+    json_t *properties = json_object_get(schema, "properties");
+    bool any = false;
+    for (void *at = json_object_iter(properties); at; at = json_object_iter_next(properties, at)) {
+        if (!is_required(schema, json_object_iter_key(at))) continue;
+        if (any) grammar_put(w, comma);
+        put_layout_member(w, schema, json_object_iter_key(at), json_object_iter_value(at));
+        any = true;
+    }
+    if (any || !comma[0]) {
+        put_optional(w, schema, json_object_iter(properties), comma);
+        return;
+    }
+    /* The first one has no comma. */
+    grammar_put(w, "(");
+    for (void *at = json_object_iter(properties); at; at = json_object_iter_next(properties, at)) {
+        put_layout_member(w, schema, json_object_iter_key(at), json_object_iter_value(at));
+        grammar_put(w, " ");
+        put_optional(w, schema, json_object_iter_next(properties, at), comma);
+        grammar_put(w, " | ");
+    }
+    grammar_put(w, "\"\")");
+}
+
+/* The name and the arguments, as the layout says. */
+static void put_named_call(struct writer *w, const json_t *function)
+{
+    const struct engine_reply_layout *layout = w->input->layout;
+    json_t *schema = arguments_schema(function);
+    put_layout_mark(w, layout->begin);
+    if (layout->before_name[0]) grammar_put(w, " [a-zA-Z0-9_-]{1,40} ");
+    put_layout_mark(w, layout->before_name);
+    if (layout->numbered) grammar_put(w, " \"functions.\" ");
+    grammar_put_string(w, json_string_value(json_object_get(function, "name")));
+    if (layout->numbered) grammar_put(w, " \":\" [0-9]{1,4} ");
+    put_layout_mark(w, layout->after_name);
+    switch (layout->arguments) {
+    case ENGINE_REPLY_ARGUMENTS_GEMMA:
+        grammar_put(w, " \"{\" ");
+        put_layout_members(w, schema, "\",\" ");
+        grammar_put(w, " \"}\" ");
+        break;
+    case ENGINE_REPLY_ARGUMENTS_PYTHON:
+        grammar_put(w, " \"(\" ");
+        put_layout_members(w, schema, "\",\" \" \"? ");
+        grammar_put(w, " \")\" ");
+        break;
+    case ENGINE_REPLY_ARGUMENTS_MARKED:
+        grammar_put(w, " \"\\n\"? ");
+        put_layout_members(w, schema, "");
+        grammar_put(w, " \"\\n\"? ");
+        break;
+    default: put_schema(w, json_incref(schema)); break;
+    }
+    put_layout_mark(w, layout->end);
+    json_decref(schema);
+}
+
+/* The call of one tool, as the layout says. */
+static void put_layout_call(struct writer *w, const json_t *function)
+{
+    const struct engine_reply_layout *layout = w->input->layout;
+    if (layout->arguments != ENGINE_REPLY_ARGUMENTS_OBJECT) {
+        put_named_call(w, function);
+        return;
+    }
+    put_layout_mark(w, layout->begin);
+    if (strcmp(layout->name_key, "-") == 0) {
+        const char *name = json_string_value(json_object_get(function, "name"));
+        put_schema(w, json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", name,
+                                arguments_schema(function), "required", name, "additionalProperties", 0));
+    } else {
+        put_object(w, function, layout->name_key, layout->arguments_key);
+    }
+    put_layout_mark(w, layout->end);
+}
+
+/* One or more calls with what surrounds all. */
+static void put_layout_calls(struct writer *w, bool one)
+{
+    const struct engine_reply_layout *layout = w->input->layout;
+    bool listed = layout->listed || layout->arguments == ENGINE_REPLY_ARGUMENTS_PYTHON;
+    put_layout_mark(w, layout->open);
+    if (layout->open[0]) grammar_put(w, " \"\\n\"? ");
+    if (listed) grammar_put(w, " \"[\" ");
+    grammar_put(w, " call ");
+    if (!one) grammar_put(w, listed ? " (\",\" \" \"? call)* " : " (\"\\n\"? call)* ");
+    if (listed) grammar_put(w, " \"]\" ");
+    if (layout->open[0]) grammar_put(w, " \"\\n\"? ");
+    put_layout_mark(w, layout->close);
 }
 
 /* The call of one tool without what surrounds all calls. */
 static void put_call(struct writer *w, const json_t *function)
 {
     const char *name = json_string_value(json_object_get(function, "name"));
+    if (w->input->layout) {
+        put_layout_call(w, function);
+        return;
+    }
     switch (w->input->format) {
-    case ENGINE_REPLY_LLAMA3: put_object(w, function, "parameters"); break;
+    case ENGINE_REPLY_LLAMA3: put_object(w, function, "name", "parameters"); break;
     case ENGINE_REPLY_MISTRAL:
         if (token_of(w->input, "[ARGS]") < 0) {
-            put_object(w, function, "arguments");
+            put_object(w, function, "name", "arguments");
         } else {
             put_mark(w, "[TOOL_CALLS]");
             grammar_put_string(w, name);
@@ -253,7 +465,7 @@ static void put_call(struct writer *w, const json_t *function)
     default: /* Hermes */
         put_mark(w, "<tool_call>");
         grammar_put(w, " \"\\n\"? ");
-        put_object(w, function, "arguments");
+        put_object(w, function, "name", "arguments");
         grammar_put(w, " \"\\n\"? ");
         put_mark(w, "</tool_call>");
         break;
@@ -283,6 +495,10 @@ static void put_calls(struct writer *w, const struct params *params)
     /* Llama 3 and gpt-oss end their turn after a call. */
     bool one =
         params->one_call || params->tool || format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS;
+    if (w->input->layout) {
+        put_layout_calls(w, one);
+        return;
+    }
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁begin｜>");
     if (listed) put_mark(w, "[TOOL_CALLS]");
     if (listed) grammar_put(w, " \"[\" ");
@@ -354,6 +570,8 @@ static void put_text_or_calls(struct writer *w, const struct params *params)
     const char *mark = "<tool_call>";
     if (format == ENGINE_REPLY_MISTRAL) mark = "[TOOL_CALLS]";
     if (format == ENGINE_REPLY_DEEPSEEK) mark = "<｜tool▁calls▁begin｜>";
+    const struct engine_reply_layout *layout = w->input->layout;
+    if (layout) mark = layout->open[0] ? layout->open : layout->begin;
     put_text_without(w, mark);
     grammar_put(w, "(");
     put_calls(w, params);

@@ -184,6 +184,16 @@ static const struct {
     {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
      "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
     {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>"},
+    {ENGINE_REPLY_KIMI, "<|tool_calls_section_begin|><|tool_call_begin|>f<|tool_call_argument_begin|>",
+     "<|tool_call_end|><|tool_calls_section_end|>"},
+    {ENGINE_REPLY_COHERE,
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": ",
+     "}\n]<|END_ACTION|>"},
+    {ENGINE_REPLY_COMMAND_R, "Action:\n```json\n[\n{\"tool_name\": \"f\", \"parameters\": ", "}\n]\n```"},
+    {ENGINE_REPLY_COMMAND_R, "Action: ```json\n[\n{\"tool_name\": \"f\", \"parameters\": ", "}\n]\n```"},
+    {ENGINE_REPLY_GRANITE, "<|tool_call|>[{\"name\": \"f\", \"arguments\": ", "}]"},
+    {ENGINE_REPLY_GRANITE, "<|tool_call|>[{\"name\": \"f\", \"arguments\": ", "}]<|/tool_call|>"},
+    {ENGINE_REPLY_HUNYUAN, "<tool_calls>[{\"name\": \"f\", \"arguments\": ", "}]</tool_calls>"},
 };
 
 Test(reply, calls_hold_any_json)
@@ -256,6 +266,157 @@ Test(reply, elements_of_qwen)
            "\nR:hm\n0:f({})");
     expect(ENGINE_REPLY_HERMES, "<tool_call><function=f><parameter=</function></tool_call>",
            "\nC:<tool_call><function=f><parameter=</function></tool_call>");
+}
+
+/* What calls become whose arguments are not one JSON object. The tool `weather` says that a city is a text
+ * and days are a number; of others nothing is known. */
+static const struct {
+    uint32_t format;
+    const char *text, *parts;
+} marked_calls[] = {
+    {ENGINE_REPLY_GLM,
+     "<think>Hm.</think>I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>12</arg_value>\n"
+     "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>f\n</tool_call>",
+     "\nR:Hm.\nC:I look.\n0:weather({\"city\": \"12\", \"days\": 3})\n1:f({})"},
+    {ENGINE_REPLY_GLM,
+     "<tool_call>f<arg_key>a</arg_key><arg_value>{\"b\": "
+     "[true]}</arg_value><arg_key>c</arg_key><arg_value>a\n"
+     "</tool_call> b</arg_value></tool_call> ok",
+     "\n0:f({\"a\": {\"b\": [true]}, \"c\": \"a\\n</tool_call> b\"})\nC:ok"},
+    {ENGINE_REPLY_MINIMAX,
+     "So:\n<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">\"Bonn\"</parameter>\n"
+     "<parameter name=\"days\">2</parameter>\n</invoke>\n<invoke "
+     "name=\"f\">\n</invoke>\n</minimax:tool_call>",
+     "\nC:So:\n0:weather({\"city\": \"\\\"Bonn\\\"\", \"days\": 2})\n1:f({})"},
+    {ENGINE_REPLY_MINIMAX,
+     "<minimax:tool_call><invoke name=\"f\"><parameter name=\"a\"></parameter> <b></parameter></invoke>"
+     "</minimax:tool_call>",
+     "\n0:f({\"a\": \"</parameter> <b>\"})"},
+    {ENGINE_REPLY_DEEPSEEK_V3_2,
+     "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"a\" string=\"true\">5"
+     "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"b\" string=\"false\">[5]</｜DSML｜parameter>\n"
+     "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+     "\n0:f({\"a\": \"5\", \"b\": [5]})"},
+    {ENGINE_REPLY_DEEPSEEK_V4,
+     "<think>Hm.</think>\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"f\">\n</｜DSML｜invoke>\n"
+     "<｜DSML｜invoke name=\"g\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+     "\nR:Hm.\n0:f({})\n1:g({})"},
+    {ENGINE_REPLY_KIMI,
+     "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\": "
+     "1}"
+     "<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|>"
+     "<|tool_calls_section_end|>",
+     "\nC:I look.\n0:f#functions.f:0({\"a\": 1})\n1:g#functions.g:1({})"},
+    {ENGINE_REPLY_GEMMA4,
+     "<|channel>thought\nHm.\n<channel|>I look.<|tool_call>call:f{a:<|\"|>x \"y\" "
+     "{z}<|\"|>,b:[1,-2.5,true,null],"
+     "c:{<|\"|>d e<|\"|>:{}}}<tool_call|><|tool_call>call:g{}<tool_call|>",
+     "\nR:Hm.\nC:I look.\n0:f({\"a\": \"x \\\"y\\\" {z}\", \"b\": [1, -2.5, true, null], "
+     "\"c\": {\"d e\": {}}})\n1:g({})"},
+    {ENGINE_REPLY_LFM2,
+     "I look.<|tool_call_start|>[f(a=\"x, \\\"y\\\" ] )\", b=[1, 'it\\'s', True], c={\"d\": None}), "
+     "g()]<|tool_call_end|>"
+     "ok",
+     "\nC:I look.\n0:f({\"a\": \"x, \\\"y\\\" ] )\", \"b\": [1, \"it's\", true], \"c\": {\"d\": "
+     "null}})\n1:g({})"
+     "\nC:ok"},
+    {ENGINE_REPLY_LFM2, "<|tool_call_start|>{\"name\": \"f\", \"arguments\": {}}<|tool_call_end|>",
+     "\n0:f({})"},
+    {ENGINE_REPLY_COHERE,
+     "<|START_THINKING|>Hm.<|END_THINKING|><|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": "
+     "\"f\", "
+     "\"parameters\": {}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"g\", \"parameters\": {\"a\": "
+     "1}}\n]"
+     "<|END_ACTION|>",
+     "\nR:Hm.\n0:f({})\n1:g({\"a\": 1})"},
+    {ENGINE_REPLY_COHERE, "<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>So <b>.<|END_RESPONSE|>",
+     "\nR:Hm.\nC:So <b>."},
+    {ENGINE_REPLY_HUNYUAN,
+     "<tool_calls>\n[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": "
+     "{}}}]\n</tool_calls>",
+     "\n0:f({})"},
+    {ENGINE_REPLY_HUNYUAN, "<think>\nHm.\n</think>\n<answer>\nSo.\n</answer>", "\nR:Hm.\nC:So."},
+    {ENGINE_REPLY_GRANITE, "<think>Hm.</think><response>So.</response>", "\nR:Hm.\nC:So."},
+    /* What is none of them stays as it was written. */
+    {ENGINE_REPLY_GLM, "<tool_call>f <b></tool_call> x", "\nC:<tool_call>f <b></tool_call> x"},
+    {ENGINE_REPLY_GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call> x",
+     "\nC:<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call> x"},
+    {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{a:<|\"|>x}<tool_call|>",
+     "\nC:<|tool_call>call:f{a:<|\"|>x}<tool_call|>"},
+    {ENGINE_REPLY_LFM2, "<|tool_call_start|>[f(1)]<|tool_call_end|>",
+     "\nC:<|tool_call_start|>[f(1)]<|tool_call_end|>"},
+    {ENGINE_REPLY_LFM2, "<|tool_call_start|>[f(a=\"1)]<|tool_call_end|>",
+     "\nC:<|tool_call_start|>[f(a=\"1)]<|tool_call_end|>"},
+    {ENGINE_REPLY_KIMI, "<|tool_calls_section_begin|>x<|tool_calls_section_end|>",
+     "\nC:<|tool_calls_section_begin|>x<|tool_calls_section_end|>"},
+};
+
+Test(reply, marked_calls)
+{
+    for (size_t i = 0; i < sizeof marked_calls / sizeof *marked_calls; i++)
+        expect(marked_calls[i].format, marked_calls[i].text, marked_calls[i].parts);
+}
+
+/* Wherever such a reply is cut, it reads the same in one piece and byte by byte; and if the model ended it
+ * there, nothing is lost but marks. */
+Test(reply, marked_calls_cut_anywhere)
+{
+    for (size_t i = 0; i < sizeof marked_calls / sizeof *marked_calls; i++) {
+        const char *text = marked_calls[i].text;
+        for (size_t n = 1; n <= strlen(text); n++)
+            for (int how = 0; how < 4; how++) {
+                struct engine_reply_options options = {.format = marked_calls[i].format, .tools = tools};
+                if (how & 1) options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+                struct transcript one = read_reply(options, how & 2, text, n, 1),
+                                  all = read_reply(options, how & 2, text, n, n);
+                cr_assert_str_eq(one.text, all.text);
+            }
+    }
+}
+
+/* Values of the types that the tools say, as templates and models write them. */
+Test(reply, types_of_values)
+{
+    static const char typed[] =
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+        "\"properties\":{"
+        "\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"number\"},\"b\":{\"type\":\"boolean\"},\"l\":{"
+        "\"type\":\"array\"},"
+        "\"o\":{\"type\":\"object\"},\"m\":{\"type\":[\"string\",\"null\"]},\"e\":{\"enum\":[\"1\",\"2\"]},"
+        "\"a\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}}}}}]";
+    static const struct {
+        const char *key, *value, *json;
+    } cases[] = {
+        {"s", "true", "\"true\""},
+        {"s", "\"q\"", "\"\\\"q\\\"\""},
+        {"s", "", "\"\""},
+        {"s", "a\n\nb", "\"a\\n\\nb\""},
+        {"n", "1.5", "1.5"},
+        {"n", "x", "\"x\""},
+        {"b", "false", "false"},
+        {"b", "True", "true"},
+        {"l", "[1, \"a\"]", "[1, \"a\"]"},
+        {"l", "['a', True]", "[\"a\", true]"},
+        {"o", "{'k': None}", "{\"k\": null}"},
+        {"o", "{}", "{}"},
+        {"m", "null", "null"},
+        {"m", "None", "null"},
+        {"m", "12", "\"12\""},
+        {"e", "1", "\"1\""},
+        {"a", "7", "7"},
+        {"a", "x7", "\"x7\""},
+        {"s", "<![CDATA[<b>]]>", "\"<b>\""},
+        {"z", "5", "5"},
+        {"z", "five", "\"five\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256], parts[256];
+        snprintf(text, sizeof text,
+                 "<tool_call>\n<function=f>\n<parameter=%s>\n%s\n</parameter>\n</function>\n</tool_call>",
+                 cases[i].key, cases[i].value);
+        snprintf(parts, sizeof parts, "\n0:f({\"%s\": %s})", cases[i].key, cases[i].json);
+        expect_of((struct engine_reply_options){.format = ENGINE_REPLY_HERMES, .tools = typed}, text, parts);
+    }
 }
 
 Test(reply, llama3)
@@ -727,18 +888,18 @@ Test(reply, format_by_the_call)
         /* Marks of one family with the calls of another between them, or in a list. */
         {TURNS("<tool_call>{{ f.name }}\n{% for k, v in f.arguments.items() %}<arg_key>{{ k }}</arg_key>\n"
                "<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>"),
-         ENGINE_REPLY_PLAIN},
+         ENGINE_REPLY_GLM},
         {TURNS("<tool_calls>[{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson "
                "}}}]</tool_calls><tool_call>"),
-         ENGINE_REPLY_PLAIN},
+         ENGINE_REPLY_HUNYUAN},
         {TURNS(
              "<tool_call>{\"function\": \"{{ f.name }}\", \"args\": {{ f.arguments | tojson }}}</tool_call>"),
-         ENGINE_REPLY_PLAIN},
+         ENGINE_REPLY_TEMPLATE},
         {TURNS("<function={{ f.name }}>{{ f.arguments | tojson }}</function>{# <|python_tag|> #}<|eom_id|>"),
-         ENGINE_REPLY_PLAIN},
+         ENGINE_REPLY_TEMPLATE},
         {TURNS(" functools[{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}]"),
-         ENGINE_REPLY_PLAIN},
-        {TURNS("[TOOL_CALLS]{{ f.name }} with {{ f.arguments | tojson }}"), ENGINE_REPLY_PLAIN},
+         ENGINE_REPLY_TEMPLATE},
+        {TURNS("[TOOL_CALLS]{{ f.name }} with {{ f.arguments | tojson }}"), ENGINE_REPLY_TEMPLATE},
         {TURNS("<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {}}</tool_call>"), ENGINE_REPLY_PLAIN},
         /* Words alone: in a comment, in a condition, in what it tells the model, in what it never writes. */
         {TURNS("{# <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call> #}"), ENGINE_REPLY_PLAIN},
@@ -790,6 +951,37 @@ Test(reply, format_of_a_template)
          "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>", "\n0:f({})"},
         {TURNS("[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}"), "[TOOL_CALLS]f[ARGS]{}",
          "\n0:f({})"},
+        /* Derived. */
+        {TURNS_SO("<CALLS>[",
+                  "{\"fn\": \"{{ f.name }}\", \"in\": {{ f.arguments | tojson }}}{{ ', ' if not "
+                  "loop.last }}",
+                  "]</CALLS>"),
+         "So.<CALLS>[{\"fn\": \"f\", \"in\": {\"a\": \"</CALLS>\"}}, {\"fn\": \"g\", \"in\": {}}]</CALLS>",
+         "\nC:So.\n0:f({\"a\": \"</CALLS>\"})\n1:g({})"},
+        {TURNS_SO("<calls>\n",
+                  "<call to='{{ f.name }}'>\n{% for k, v in f.arguments.items() %}<arg of='{{ k }}'>{{ v "
+                  "}}</arg>\n"
+                  "{% endfor %}</call>\n",
+                  "</calls>"),
+         "<calls>\n<call to='weather'>\n<arg of='city'>7</arg>\n<arg of='days'>7</arg>\n</call>\n<call "
+         "to='f'>\n"
+         "</call>\n</calls>",
+         "\n0:weather({\"city\": \"7\", \"days\": 7})\n1:f({})"},
+        {TURNS_SO("<|calls|>",
+                  "<|call|>{{ c.id }}<|name|>{{ f.name }}<|args|>{{ f.arguments | tojson }}<|/call|>",
+                  "<|/calls|>"),
+         "<|calls|><|call|>x1<|name|>f<|args|>{\"a\": 1}<|/call|><|/calls|>", "\n0:f#x1({\"a\": 1})"},
+        {TURNS(" functools[{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}]"),
+         "a functools[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]",
+         "\nC:a\n0:f({})\n1:g({})"},
+        {TURNS_SO("<|tools|>[", "{\"{{ f.name }}\": {{ f.arguments | tojson }}}{{ ', ' if not loop.last }}",
+                  "]<|/tools|>"),
+         "<|tools|>[{\"f\": {\"a\": 1}}]<|/tools|>", "\n0:f({\"a\": 1})"},
+        /* Marks around reasoning, which are derived, too. */
+        {"{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<my:think>{{ "
+         "m.reasoning_content "
+         "}}</my:think>{% endif %}{{ m.content }}{% endfor %}{{ '<|assistant|>' if add_generation_prompt }}",
+         "<my:think>Hm.</my:think>So.", "\nR:Hm.\nC:So."},
         {"<|im_start|>", "<tool_call>", "\nC:<tool_call>"},
         {"{% include %}<tool_call>", "<tool_call>", "\nC:<tool_call>"},
         {NULL, "<tool_call>", "\nC:<tool_call>"},
@@ -804,7 +996,7 @@ Test(reply, refuses)
     struct transcript out = {.text = ""};
     struct engine_reply *reply;
     struct engine_reply_options options = {.struct_size = sizeof options, .piece = write_piece, .user = &out};
-    options.format = 7;
+    options.format = 99;
     cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_ERROR_ARGUMENT);
     cr_assert_null(reply);
     options.format = 0;

@@ -538,6 +538,116 @@ Test(params, shapes)
     }
 }
 
+/* A template whose calls are written so. */
+#define TURNS_SO(before, call, after)                                                                        \
+    "{% for m in messages %}{{ '<|' ~ m.role ~ '|>' ~ (m.content or '') }}{% if m.tool_calls %}" before      \
+    "{% for c in m.tool_calls %}{% set f = c.function %}" call "{% endfor %}" after                          \
+    "{% endif %}<|end|>{% endfor %}{{ '<|assistant|>' if add_generation_prompt }}"
+#define KEYED(key, after_key, after_value)                                                                   \
+    "{% for k, v in f.arguments.items() %}" key "{{ k }}" after_key "{{ v }}" after_value "{% endfor %}"
+#define LIST                                                                                                 \
+    "{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}{{ ', ' if not loop.last }}"
+#define TYPED                                                                                                \
+    "'tools': [{'type': 'function', 'function': {'name': 'f', 'parameters': {'type': 'object', "             \
+    "'properties': "                                                                                         \
+    "{'s': {'type': 'string'}, 'n': {'type': 'integer'}, 'e': {'type': 'string', 'enum': ['x', 'y']}}, "     \
+    "'required': ['s']}}}, {'type': 'function', 'function': {'name': 'g'}}], 'tool_choice': 'required'"
+
+static const struct {
+    const char *template_text, *fits[3], *fails[4];
+} laid_out[] = {
+    {TURNS_SO("",
+              "<tool_call>{{ f.name }}\n" KEYED("<arg_key>", "</arg_key>\n<arg_value>",
+                                                "</arg_value>\n") "</tool_call>",
+              ""),
+     {"<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>a < "
+      "b</arg_value>\n</tool_call>\n<tool_call>g\n</tool_call>",
+      "<tool_call>f<arg_key>s</arg_key><arg_value>a</arg_value><arg_key>n</arg_key><arg_value>5</arg_value>"
+      "<arg_key>e</arg_key><arg_value>y</arg_value></tool_call>"},
+     {"Hi", "<tool_call>f\n</tool_call>", "<tool_call>h\n</tool_call>",
+      "<tool_call>f<arg_key>s</arg_key><arg_value>a</arg_value><arg_key>n</arg_key><arg_value>z</arg_value></"
+      "tool_call>"}},
+    {TURNS_SO("<minimax:tool_call>\n",
+              "<invoke name=\"{{ f.name }}\">\n" KEYED("<parameter name=\"", "\">",
+                                                       "</parameter>\n") "</invoke>\n",
+              "</minimax:tool_call>"),
+     {"<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"s\">a</parameter>\n</invoke>\n<invoke "
+      "name=\"g\">\n"
+      "</invoke>\n</minimax:tool_call>"},
+     {"<minimax:tool_call>\n</minimax:tool_call>",
+      "<minimax:tool_call><invoke name=\"f\"></invoke></minimax:tool_call>"}},
+    {TURNS_SO("<|tool_calls_section_begin|>",
+              "<|tool_call_begin|>functions.{{ f.name }}:{{ loop.index0 }}<|tool_call_argument_begin|>{{ "
+              "f.arguments | "
+              "tojson }}<|tool_call_end|>",
+              "<|tool_calls_section_end|>"),
+     {"<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"s\": \"a\"}"
+      "<|tool_call_end|><|tool_calls_section_end|>"},
+     {"<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"n\": 1}"
+      "<|tool_call_end|><|tool_calls_section_end|>"}},
+    {TURNS_SO("",
+              "<|tool_call>call:{{ f.name }}{ {%- for k, v in f.arguments.items() %}{{ k }}:<|\"|>{{ v "
+              "}}<|\"|>{% endfor "
+              "%}}<tool_call|>",
+              ""),
+     {"<|tool_call>call:f{s:<|\"|>a "
+      "\"b\"<|\"|>,n:5,e:<|\"|>x<|\"|>}<tool_call|><|tool_call>call:g{}<tool_call|>"},
+     {"<|tool_call>call:f{}<tool_call|>", "<|tool_call>call:f{s:<|\"|>a<|\"|>,e:<|\"|>z<|\"|>}<tool_call|>"}},
+    {TURNS_SO("<|tool_call_start|>[",
+              "{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}={{ v | tojson }}{% endfor %}){{ ', "
+              "' if not "
+              "loop.last }}",
+              "]<|tool_call_end|>"),
+     {"<|tool_call_start|>[f(s=\"a\", n=5), g()]<|tool_call_end|>"},
+     {"<|tool_call_start|>[]<|tool_call_end|>", "<|tool_call_start|>[f(n=5)]<|tool_call_end|>"}},
+    {TURNS_SO("<tool_calls>[", LIST, "]</tool_calls>"),
+     {"<tool_calls>[{\"name\": \"f\", \"arguments\": {\"s\": \"a\"}}, {\"name\": \"g\", \"arguments\": "
+      "{}}]</tool_calls>"},
+     {"<tool_calls>[]</tool_calls>", "<tool_calls>{\"name\": \"g\", \"arguments\": {}}</tool_calls>"}},
+    /* Derived. */
+    {TURNS_SO("<|calls|>",
+              "<|call|>{{ c.id }}<|name|>{{ f.name }}<|args|>{{ f.arguments | tojson }}<|/call|>",
+              "<|/calls|>"),
+     {"<|calls|><|call|>x-1<|name|>g<|args|>{}<|/call|><|/calls|>"},
+     {"<|calls|><|/calls|>", "<|calls|><|call|>x-1<|name|>h<|args|>{}<|/call|><|/calls|>"}},
+    {TURNS_SO("<tools>[", "{\"{{ f.name }}\": {{ f.arguments | tojson }}}{{ ', ' if not loop.last }}",
+              "]</tools>"),
+     {"<tools>[{\"f\": {\"s\": \"a\"}}, {\"g\": {}}]</tools>"},
+     {"<tools>[{\"h\": {}}]</tools>"}},
+};
+
+/* Calls that a layout describes, in a grammar: what fits is also read as calls. */
+Test(params, laid_out_calls)
+{
+    for (size_t i = 0; i < sizeof laid_out / sizeof *laid_out; i++) {
+        const char *source = laid_out[i].template_text;
+        struct read *read = fixture_read(NULL, CHAT, "{" HI ", " TYPED "}");
+        struct engine_template_options options = {
+            .struct_size = sizeof options, .source = {source, strlen(source)}, .origin = "test"};
+        struct engine_template *chat;
+        struct engine_reply_layout layout = {.struct_size = sizeof layout};
+        struct engine_grammar *grammar;
+        cr_assert_eq(engine_template_create(fixture_served.model, &options, &chat), ENGINE_OK);
+        cr_assert_eq(engine_template_reply_layout(chat, &layout), ENGINE_OK, "%zu: %s", i,
+                     engine_error_message());
+        struct reply_grammar_input input = {.model = fixture_served.model,
+                                            .vocabulary = &fixture_served.vocabulary,
+                                            .format = engine_template_reply_format(chat, NULL),
+                                            .template_text = source,
+                                            .layout = &layout};
+        cr_assert(read->good && params_check_tools(&read->params, &read->error), "%s", read->error.message);
+        cr_assert(reply_grammar_create(&input, &read->params, &grammar, &read->error), "%zu: %s", i,
+                  read->error.message);
+        for (size_t n = 0; n < 3 && laid_out[i].fits[n]; n++)
+            cr_expect(follows(grammar, laid_out[i].fits[n]), "%zu: %s", i, laid_out[i].fits[n]);
+        for (size_t n = 0; n < 4 && laid_out[i].fails[n]; n++)
+            cr_expect(!follows(grammar, laid_out[i].fails[n]), "%zu: %s", i, laid_out[i].fails[n]);
+        engine_grammar_destroy(grammar);
+        engine_template_destroy(chat);
+        fixture_done(read);
+    }
+}
+
 Test(params, shapes_refused)
 {
     static const struct {

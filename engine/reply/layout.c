@@ -1,0 +1,407 @@
+/* layout.c: the layouts of families' calls, and how calls are read by a layout. See layout.h. */
+#include "reply/layout.h"
+
+#include <string.h>
+
+#include "common/json-read.h"
+#include "reply/internal.h"
+#include "reply/span.h"
+
+/* ---- Families ---- */
+
+/* As their published templates have them. */
+static const struct {
+    uint32_t format;
+    struct reply_layout layout;
+} layouts[] = {
+    {ENGINE_REPLY_GLM,
+     {.kind = LAYOUT_KEYED,
+      .begin = "<tool_call>",
+      .end = "</tool_call>",
+      .key = "<arg_key>",
+      .after_key = "</arg_key>",
+      .value = "<arg_value>",
+      .after_value = "</arg_value>"}},
+    {ENGINE_REPLY_MINIMAX,
+     {.kind = LAYOUT_KEYED,
+      .open = "<minimax:tool_call>",
+      .close = "</minimax:tool_call>",
+      .begin = "<invoke name=\"",
+      .after_name = "\">",
+      .end = "</invoke>",
+      .key = "<parameter name=\"",
+      .after_key = "\">",
+      .after_value = "</parameter>"}},
+    {ENGINE_REPLY_DEEPSEEK_V3_2,
+     {.kind = LAYOUT_KEYED,
+      .open = "<｜DSML｜function_calls>",
+      .close = "</｜DSML｜function_calls>",
+      .begin = "<｜DSML｜invoke name=\"",
+      .after_name = "\">",
+      .end = "</｜DSML｜invoke>",
+      .key = "<｜DSML｜parameter name=\"",
+      .after_key = "\" string=\"",
+      .after_type = "\">",
+      .after_value = "</｜DSML｜parameter>"}},
+    {ENGINE_REPLY_DEEPSEEK_V4,
+     {.kind = LAYOUT_KEYED,
+      .open = "<｜DSML｜tool_calls>",
+      .close = "</｜DSML｜tool_calls>",
+      .begin = "<｜DSML｜invoke name=\"",
+      .after_name = "\">",
+      .end = "</｜DSML｜invoke>",
+      .key = "<｜DSML｜parameter name=\"",
+      .after_key = "\" string=\"",
+      .after_type = "\">",
+      .after_value = "</｜DSML｜parameter>"}},
+    {ENGINE_REPLY_KIMI,
+     {.kind = LAYOUT_JSON,
+      .open = "<|tool_calls_section_begin|>",
+      .close = "<|tool_calls_section_end|>",
+      .begin = "<|tool_call_begin|>",
+      .after_name = "<|tool_call_argument_begin|>",
+      .end = "<|tool_call_end|>",
+      .numbered = true}},
+    {ENGINE_REPLY_GEMMA4, {.kind = LAYOUT_WORDS, .begin = "<|tool_call>call:", .end = "<tool_call|>"}},
+    {ENGINE_REPLY_LFM2, {.kind = LAYOUT_PYTHON, .open = "<|tool_call_start|>", .close = "<|tool_call_end|>"}},
+    {ENGINE_REPLY_COHERE,
+     {.kind = LAYOUT_OBJECTS,
+      .open = "<|START_ACTION|>",
+      .close = "<|END_ACTION|>",
+      .listed = true,
+      .name_key = "tool_name",
+      .arguments_key = "parameters"}},
+    {ENGINE_REPLY_COMMAND_R,
+     {.kind = LAYOUT_OBJECTS,
+      .open = "Action:\n```json",
+      .close = "```",
+      .listed = true,
+      .name_key = "tool_name",
+      .arguments_key = "parameters"}},
+    {ENGINE_REPLY_GRANITE,
+     {.kind = LAYOUT_OBJECTS, .open = "<|tool_call|>", .close = "<|/tool_call|>", .listed = true}},
+    {ENGINE_REPLY_HUNYUAN,
+     {.kind = LAYOUT_OBJECTS, .open = "<tool_calls>", .close = "</tool_calls>", .listed = true}},
+};
+
+/* Inside of Hermes' marks. */
+static const struct reply_layout qwen_elements = {.kind = LAYOUT_KEYED,
+                                                  .open = "<tool_call>",
+                                                  .close = "</tool_call>",
+                                                  .begin = "<function=",
+                                                  .after_name = ">",
+                                                  .end = "</function>",
+                                                  .key = "<parameter=",
+                                                  .after_key = ">",
+                                                  .after_value = "</parameter>"};
+
+const struct reply_layout *layout_of_format(uint32_t format)
+{
+    if (format == ENGINE_REPLY_HERMES) return &qwen_elements;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i].format == format) return &layouts[i].layout;
+    return NULL;
+}
+
+uint32_t layout_format_of_mark(const char *mark)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (strcmp(layout_first(&layouts[i].layout), mark) == 0) return layouts[i].format;
+    return 0;
+}
+
+/* ---- Types ---- */
+
+enum { TEXT = 1, WHOLE = 2, NUMBER = 4, FLAG = 8, OBJECT = 16, ARRAY = 32, NOTHING = 64, ANY = 127 };
+
+static unsigned type_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        unsigned type;
+    } types[] = {{"string", TEXT},  {"integer", WHOLE | NUMBER}, {"number", WHOLE | NUMBER},
+                 {"boolean", FLAG}, {"object", OBJECT},          {"array", ARRAY},
+                 {"null", NOTHING}};
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0) return types[i].type;
+    return ANY;
+}
+
+static unsigned type_of_value(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING: return TEXT;
+    case JSON_INTEGER: return WHOLE;
+    case JSON_REAL: return NUMBER;
+    case JSON_TRUE:
+    case JSON_FALSE: return FLAG;
+    case JSON_OBJECT: return OBJECT;
+    case JSON_ARRAY: return ARRAY;
+    case JSON_NULL: return NOTHING;
+    }
+    return ANY;
+}
+
+/* The types that a schema allows. `depth`: of schemas within it that are looked at. */
+static unsigned types_of_schema(const json_t *schema, unsigned depth)
+{
+    static const char *const choices[] = {"anyOf", "oneOf"};
+    const json_t *type = json_object_get(schema, "type"), *values = json_object_get(schema, "enum");
+    const json_t *constant = json_object_get(schema, "const"), *item;
+    unsigned types = 0;
+    size_t i;
+    if (constant) return type_of_value(constant);
+    if (json_array_size(values) > 0) {
+        json_array_foreach(values, i, item) types |= type_of_value(item);
+        return types;
+    }
+    if (json_is_string(type)) return type_named(json_string_value(type));
+    json_array_foreach(type, i, item) types |= type_named(json_string_value(item));
+    for (size_t k = 0; !types && depth > 0 && k < sizeof choices / sizeof *choices; k++)
+        json_array_foreach(json_object_get(schema, choices[k]), i, item) types |=
+            types_of_schema(item, depth - 1);
+    return types ? types : ANY;
+}
+
+/* The types that the tools allow for a parameter. */
+static unsigned types_of_parameter(const json_t *tools, struct span name, struct span key)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach(tools, i, tool)
+    {
+        const json_t *function = json_object_get(tool, "function");
+        if (!function) function = tool;
+        const json_t *its_name = json_object_get(function, "name");
+        if (!json_is_string(its_name) || json_string_length(its_name) != name.length ||
+            memcmp(json_string_value(its_name), name.data, name.length) != 0)
+            continue;
+        const json_t *properties = json_object_get(json_object_get(function, "parameters"), "properties");
+        return types_of_schema(json_object_getn(properties, key.data, key.length), 2);
+    }
+    return ANY;
+}
+
+/* What templates write that print values as they are: Python's words and literals. */
+static json_t *python_value(struct span text, unsigned types)
+{
+    if (types == ANY) return NULL;
+    if (types & FLAG && span_is(text, "True")) return json_true();
+    if (types & FLAG && span_is(text, "False")) return json_false();
+    if (types & NOTHING && span_is(text, "None")) return json_null();
+    bool list = types & ARRAY && span_starts(text, "["), object = types & OBJECT && span_starts(text, "{");
+    return list || object ? literal_value(text.data, text.length) : NULL;
+}
+
+/* The value that a text stands for: a string where only strings are allowed, else what its JSON says, if that
+ * is allowed. */
+static json_t *typed_value(struct span text, unsigned types)
+{
+    struct span trimmed = span_trim(text);
+    json_t *value = types == TEXT ? NULL : span_json(trimmed);
+    if (!value && types != TEXT) value = python_value(trimmed, types);
+    /* A string that may stand without quotes keeps those that it has. */
+    if (value && types & TEXT && types != ANY && (json_is_string(value) || !(type_of_value(value) & types))) {
+        json_decref(value);
+        value = NULL;
+    }
+    return value ? value : json_stringn(text.data, text.length);
+}
+
+/* XML's way to write a text with marks in it. */
+static struct span without_cdata(struct span text)
+{
+    static const char begin[] = "<![CDATA[", end[] = "]]>";
+    size_t n = strlen(begin), n_end = strlen(end);
+    if (!span_starts(text, begin) || text.length < n + n_end ||
+        memcmp(text.data + text.length - n_end, end, n_end) != 0)
+        return text;
+    return (struct span){text.data + n, text.length - n - n_end};
+}
+
+/* ---- Calls ---- */
+
+/* Moves past a mark, which may be absent if it is "". */
+static bool pass_mark(struct span *s, const char *mark)
+{
+    if (!span_starts(*s, mark)) return false;
+    *s = span_from(*s, strlen(mark));
+    return true;
+}
+
+/* The marks around a call within the text between the outer ones. */
+static const char *inner_begin(const struct reply_layout *layout)
+{
+    return layout->open[0] ? layout->begin : "";
+}
+static const char *inner_end(const struct reply_layout *layout)
+{
+    return layout->open[0] ? layout->end : "";
+}
+
+/* The name, up to its mark, or to where the arguments begin. */
+static bool cut_name(struct span *s, const struct reply_layout *layout, struct span *name)
+{
+    if (layout->after_name[0]) return span_cut(s, layout->after_name, name);
+    size_t n = 0;
+    while (n < s->length && !is_json_space(s->data[n]) && s->data[n] != '{' && s->data[n] != '<') n++;
+    *name = (struct span){s->data, n};
+    *s = span_from(*s, n);
+    return true;
+}
+
+struct span layout_name_of_number(struct span id)
+{
+    static const char prefix[] = "functions.";
+    size_t n = id.length;
+    if (span_starts(id, prefix)) id = span_from(id, strlen(prefix)), n = id.length;
+    while (n > 0 && id.data[n - 1] >= '0' && id.data[n - 1] <= '9') n--;
+    if (n > 0 && n < id.length && id.data[n - 1] == ':') id.length = n - 1;
+    return id;
+}
+
+/* What may follow a value: another argument, the end of the call, or nothing. */
+static bool ends_value(struct span s, const struct reply_layout *layout)
+{
+    s = span_trim(s);
+    const char *end = inner_end(layout);
+    return s.length == 0 || span_starts(s, layout->key) || (end[0] && span_starts(s, end));
+}
+
+/* A value, up to a mark after which the call goes on. */
+static bool cut_value(struct span *s, const struct reply_layout *layout, struct span *value)
+{
+    struct span rest = *s, before;
+    while (span_cut(&rest, layout->after_value, &before)) {
+        if (!ends_value(rest, layout)) continue;
+        *value = (struct span){s->data, (size_t)(before.data + before.length - s->data)};
+        *s = rest;
+        return true;
+    }
+    return false;
+}
+
+static bool read_argument(struct span *s, const struct reply_layout *layout, struct span name,
+                          const json_t *tools, json_t *arguments)
+{
+    struct span key, text, type = {0};
+    if (!pass_mark(s, layout->key) || !span_cut(s, layout->after_key, &key)) return false;
+    if (layout->after_type[0] && !span_cut(s, layout->after_type, &type)) return false;
+    if (layout->value[0]) {
+        *s = span_trim(*s);
+        if (!pass_mark(s, layout->value)) return false;
+    }
+    if (!cut_value(s, layout, &text)) return false;
+    if (span_starts(text, "\n")) text = span_from(text, 1);
+    if (text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
+    key = span_trim(key);
+    unsigned types = !layout->after_type[0]  ? types_of_parameter(tools, name, key)
+                     : span_is(type, "true") ? TEXT
+                                             : ANY;
+    return !json_object_getn(arguments, key.data, key.length) &&
+           json_object_setn_new(arguments, key.data, key.length, typed_value(without_cdata(text), types)) ==
+               0;
+}
+
+/* KEYED. NULL: these are none. */
+static json_t *read_arguments(struct span *s, const struct reply_layout *layout, struct span name,
+                              const json_t *tools)
+{
+    json_t *arguments = json_object();
+    while (arguments && (*s = span_trim(*s), span_starts(*s, layout->key))) {
+        if (read_argument(s, layout, name, tools, arguments)) continue;
+        json_decref(arguments);
+        arguments = NULL;
+    }
+    return arguments;
+}
+
+/* An object in JSON, or in Gemma's notation. NULL: this is none. */
+static json_t *read_object(struct span *s, const struct reply_layout *layout)
+{
+    json_error_t where;
+    size_t end = 0;
+    json_t *object;
+    *s = span_trim(*s);
+    if (layout->kind == LAYOUT_WORDS) {
+        object = literal_object(s->data, s->length, &end);
+    } else {
+        object = json_read(s->data, s->length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
+        end = object ? (size_t)where.position : 0;
+    }
+    if (object) *s = span_from(*s, end);
+    return object;
+}
+
+/* One call. */
+static bool read_one(json_t *calls, struct span *s, const struct reply_layout *layout, const json_t *tools)
+{
+    struct span id = {0}, name;
+    *s = span_trim(*s);
+    if (!pass_mark(s, inner_begin(layout))) return false;
+    if (layout->before_name[0] && !span_cut(s, layout->before_name, &id)) return false;
+    if (!cut_name(s, layout, &name)) return false;
+    name = span_trim(name);
+    id = span_trim(id);
+    if (layout->numbered) {
+        struct span whole = name;
+        name = layout_name_of_number(name);
+        if (name.length < whole.length) id = whole;
+    }
+    json_t *arguments =
+        layout->kind == LAYOUT_KEYED ? read_arguments(s, layout, name, tools) : read_object(s, layout);
+    *s = span_trim(*s);
+    json_t *its_name = json_stringn(name.data, name.length);
+    bool good = arguments && pass_mark(s, inner_end(layout));
+    json_t *call =
+        good ? calls_make(its_name, arguments, id.length > 0 ? json_stringn(id.data, id.length) : NULL)
+             : (json_decref(arguments), NULL);
+    json_decref(its_name);
+    return json_array_append_new(calls, call) == 0;
+}
+
+/* [NAME(KEY=LITERAL, …), …], with or without the brackets. */
+static bool read_python_calls(json_t *calls, struct span s)
+{
+    if (span_starts(s, "[") && s.data[s.length - 1] == ']')
+        s = span_trim((struct span){s.data + 1, s.length - 2});
+    while (s.length > 0) {
+        struct span name;
+        size_t end, n = 0;
+        while (n < s.length && s.data[n] != '(') n++;
+        name = span_trim((struct span){s.data, n});
+        if (n == s.length || name.length == 0) return false;
+        s = span_from(s, n);
+        json_t *arguments = literal_arguments(s.data, s.length, &end);
+        json_t *its_name = json_stringn(name.data, name.length);
+        json_t *call = calls_make(its_name, arguments, NULL);
+        json_decref(its_name);
+        if (json_array_append_new(calls, call) != 0) return false;
+        s = span_trim(span_from(s, end));
+        if (span_starts(s, ",") || span_starts(s, ";")) s = span_trim(span_from(s, 1));
+    }
+    return json_array_size(calls) > 0;
+}
+
+bool layout_read(json_t *calls, struct span s, const struct reply_layout *layout, const json_t *tools)
+{
+    if (layout->kind == LAYOUT_OBJECTS) return calls_read_objects(calls, s, layout);
+    if (layout->kind == LAYOUT_PYTHON)
+        return span_starts(s, "{") || span_starts(s, "[{") ? calls_read_objects(calls, s, layout)
+                                                           : read_python_calls(calls, s);
+    while (s.length > 0) {
+        if (!read_one(calls, &s, layout, tools)) return false;
+        s = span_trim(s);
+        if (s.length > 0 && (s.data[0] == ',' || s.data[0] == ';')) s = span_trim(span_from(s, 1));
+    }
+    return json_array_size(calls) > 0;
+}
+
+bool layout_is_open(const struct reply_layout *layout, const char *text, size_t length)
+{
+    struct span s = {text, length}, before;
+    if (layout->kind != LAYOUT_KEYED) return false;
+    while (span_cut(&s, layout->key, &before))
+        if (!cut_value(&s, layout, &before)) return true;
+    return false;
+}

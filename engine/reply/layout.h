@@ -1,0 +1,51 @@
+/* layout.h: how a family lays out its calls: data by which they are found and read (layout.c), derived from a
+ * template (derive.c), and enforced (serve/generate/reply-grammar.c). */
+#ifndef ENGINE_REPLY_LAYOUT_H
+#define ENGINE_REPLY_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LAYOUT_MARK 64 /* room for a mark */
+
+enum layout_kind {
+    LAYOUT_OBJECTS, /* {NAME_KEY: name, ARGUMENTS_KEY: {…}}, several of them, or an array of them */
+    LAYOUT_JSON,    /* the name, and a JSON object */
+    LAYOUT_KEYED,   /* the name, and for each argument a key and a value, between marks */
+    LAYOUT_WORDS,   /* the name, and an object in Gemma's notation */
+    LAYOUT_PYTHON   /* [NAME(KEY=LITERAL, …), …] */
+};
+
+/* Marks have no white space around them; where they stand, it may be. "": there is no such mark. */
+struct reply_layout {
+    enum layout_kind kind;
+    char open[LAYOUT_MARK], close[LAYOUT_MARK]; /* around all calls; without `close` up to the reply's end */
+    char begin[LAYOUT_MARK], end[LAYOUT_MARK];  /* around one; without `open`, it is found by these */
+    char before_name[LAYOUT_MARK], after_name[LAYOUT_MARK]; /* before the former stands the call's id */
+    /* KEYED: a key and its value. after_type: before it stands "true" if the value is a string. */
+    char key[LAYOUT_MARK], after_key[LAYOUT_MARK], after_type[LAYOUT_MARK], value[LAYOUT_MARK],
+        after_value[LAYOUT_MARK];
+    /* OBJECTS: "": as most models write them; name_key "-": the name is the key of the arguments. */
+    char name_key[32], arguments_key[32];
+    bool listed;                    /* OBJECTS: they are an array, as far as is known */
+    bool numbered;                  /* the name is functions.NAME:NUMBER, which is its id */
+    char reasoning[2][LAYOUT_MARK]; /* around it, besides <think> and </think> */
+};
+
+/* The layout of an enum engine_reply_format; NULL: it has none. */
+const struct reply_layout *layout_of_format(uint32_t format);
+
+/* The format whose calls begin with a mark; 0: there is none. */
+uint32_t layout_format_of_mark(const char *mark);
+
+/* The mark by which calls are found, and the one that ends them. */
+static inline const char *layout_first(const struct reply_layout *layout)
+{
+    return layout->open[0] ? layout->open : layout->begin;
+}
+static inline const char *layout_last(const struct reply_layout *layout)
+{
+    return layout->open[0] ? layout->close : layout->end;
+}
+
+#endif

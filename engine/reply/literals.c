@@ -1,0 +1,260 @@
+/* literals.c: values that models write in other notations than JSON: Python's literals, and Gemma's, whose
+ * strings stand between marks and whose keys stand bare. Called by layout.c. */
+#include <string.h>
+
+#include "common/json-read.h"
+#include "common/text.h"
+#include "reply/internal.h"
+
+#define MAX_DEPTH 64 /* nested values */
+
+static const char gemma_quote[] = "<|\"|>";
+
+struct reader {
+    const char *text;
+    size_t length, at;
+    unsigned depth;
+};
+
+static void skip_space(struct reader *r)
+{
+    while (r->at < r->length && is_json_space(r->text[r->at])) r->at++;
+}
+
+static bool is_at(const struct reader *r, const char *mark)
+{
+    size_t n = strlen(mark);
+    return r->length - r->at >= n && memcmp(r->text + r->at, mark, n) == 0;
+}
+
+/* Moves past white space and the byte `wanted`. */
+static bool pass(struct reader *r, char wanted)
+{
+    skip_space(r);
+    if (r->at == r->length || r->text[r->at] != wanted) return false;
+    r->at++;
+    return true;
+}
+
+/* ---- Strings ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    char letter = (char)(c | 32);
+    return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
+static bool add_character(struct text_buffer *text, unsigned long code)
+{
+    char bytes[4];
+    size_t n = 0;
+    if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
+    if (code < 0x80) {
+        bytes[n++] = (char)code;
+    } else if (code < 0x800) {
+        bytes[n++] = (char)(0xC0 | code >> 6);
+        bytes[n++] = (char)(0x80 | (code & 0x3F));
+    } else {
+        if (code >= 0x10000) bytes[n++] = (char)(0xF0 | code >> 18);
+        bytes[n++] = (char)(code >= 0x10000 ? 0x80 | (code >> 12 & 0x3F) : 0xE0 | code >> 12);
+        bytes[n++] = (char)(0x80 | (code >> 6 & 0x3F));
+        bytes[n++] = (char)(0x80 | (code & 0x3F));
+    }
+    return text_buffer_add(text, bytes, n);
+}
+
+/* \xHH, \uHHHH or \UHHHHHHHH, after the backslash. */
+static bool read_code(struct reader *r, unsigned n_digits, struct text_buffer *text)
+{
+    unsigned long code = 0;
+    r->at++;
+    for (unsigned i = 0; i < n_digits; i++, r->at++) {
+        int digit = r->at < r->length ? hex_digit(r->text[r->at]) : -1;
+        if (digit < 0) return false;
+        code = code << 4 | (unsigned)digit;
+    }
+    if (code < 0xD800 || code > 0xDBFF || n_digits != 4 || !is_at(r, "\\u")) return add_character(text, code);
+    /* the other half of a pair, as JSON writes it */
+    unsigned long low = 0;
+    r->at += 2;
+    for (unsigned i = 0; i < 4; i++, r->at++) {
+        int digit = r->at < r->length ? hex_digit(r->text[r->at]) : -1;
+        if (digit < 0) return false;
+        low = low << 4 | (unsigned)digit;
+    }
+    if (low < 0xDC00 || low > 0xDFFF) return false;
+    return add_character(text, 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF));
+}
+
+/* What follows a backslash. One that escapes nothing stands for itself. */
+static bool read_escape(struct reader *r, struct text_buffer *text)
+{
+    static const char names[] = "abfnrtv\\'\"", bytes[] = "\a\b\f\n\r\t\v\\'\"";
+    if (r->at == r->length) return false;
+    char c = r->text[r->at];
+    if (c == 'x' || c == 'u' || c == 'U') return read_code(r, c == 'x' ? 2 : c == 'u' ? 4 : 8, text);
+    const char *name = strchr(names, c);
+    r->at++;
+    if (c == '\n') return true;
+    if (c && name) return text_buffer_add(text, &bytes[name - names], 1);
+    return text_buffer_add(text, "\\", 1) && text_buffer_add(text, &c, 1);
+}
+
+/* A string in quotes of one kind. */
+static json_t *read_quoted(struct reader *r)
+{
+    struct text_buffer text = {0};
+    char quote = r->text[r->at++];
+    bool good = true, ended = false;
+    while (good && !ended && r->at < r->length) {
+        char c = r->text[r->at++];
+        ended = c == quote;
+        if (c == '\\')
+            good = read_escape(r, &text);
+        else if (!ended)
+            good = text_buffer_add(&text, &c, 1);
+    }
+    json_t *string = good && ended ? json_stringn(text.data ? text.data : "", text.size) : NULL;
+    text_buffer_free(&text);
+    return string;
+}
+
+/* A string between Gemma's marks, in which nothing is escaped. */
+static json_t *read_marked(struct reader *r)
+{
+    size_t n = strlen(gemma_quote);
+    r->at += n;
+    const char *from = r->text + r->at,
+               *end = r->at < r->length ? memmem(from, r->length - r->at, gemma_quote, n) : NULL;
+    if (!end) return NULL;
+    r->at += (size_t)(end - from) + n;
+    return json_stringn(from, (size_t)(end - from));
+}
+
+static json_t *read_string(struct reader *r)
+{
+    if (is_at(r, gemma_quote)) return read_marked(r);
+    return r->at < r->length && (r->text[r->at] == '"' || r->text[r->at] == '\'') ? read_quoted(r) : NULL;
+}
+
+/* ---- Values ---- */
+
+static json_t *read_value(struct reader *r);
+
+/* The bytes up to one of `ends`, without white space at the end. */
+static struct engine_string read_bare(struct reader *r, const char *ends)
+{
+    size_t from = r->at;
+    while (r->at < r->length && !strchr(ends, r->text[r->at]) && !is_json_space(r->text[r->at])) r->at++;
+    return (struct engine_string){r->text + from, r->at - from};
+}
+
+/* true, a number, or a word that stands for itself. */
+static json_t *read_word(struct reader *r)
+{
+    static const struct {
+        const char *word;
+        json_type type;
+    } words[] = {{"True", JSON_TRUE}, {"False", JSON_FALSE}, {"None", JSON_NULL}};
+    struct engine_string word = read_bare(r, ",}])");
+    if (word.length == 0) return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (word.length != strlen(words[i].word) || memcmp(word.data, words[i].word, word.length) != 0)
+            continue;
+        return words[i].type == JSON_NULL ? json_null() : json_boolean(words[i].type == JSON_TRUE);
+    }
+    json_t *value = json_read(word.data, word.length, JSON_DECODE_ANY, NULL);
+    return value ? value : json_stringn(word.data, word.length);
+}
+
+static json_t *read_list(struct reader *r, char end)
+{
+    json_t *list = json_array();
+    r->at++;
+    while (list && !pass(r, end)) {
+        bool good = json_array_append_new(list, read_value(r)) == 0;
+        skip_space(r);
+        good = good && (pass(r, ',') || (r->at < r->length && r->text[r->at] == end));
+        if (good) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+/* A member: KEY separator VALUE. */
+static bool read_member(struct reader *r, char separator, json_t *object)
+{
+    skip_space(r);
+    json_t *quoted = read_string(r);
+    struct engine_string key = {json_string_value(quoted), json_string_length(quoted)};
+    if (!quoted) key = read_bare(r, separator == '=' ? "=,)" : ":,}");
+    bool good = (quoted || key.length > 0) && pass(r, separator) &&
+                !json_object_getn(object, key.data, key.length) &&
+                json_object_setn_new(object, key.data, key.length, read_value(r)) == 0;
+    json_decref(quoted);
+    return good;
+}
+
+/* After its opening bracket, up to and with `end`. */
+static json_t *read_members(struct reader *r, char separator, char end)
+{
+    json_t *object = json_object();
+    while (object && !pass(r, end)) {
+        bool good = read_member(r, separator, object);
+        skip_space(r);
+        good = good && (pass(r, ',') || (r->at < r->length && r->text[r->at] == end));
+        if (good) continue;
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
+}
+
+static json_t *read_value(struct reader *r)
+{
+    json_t *value = NULL;
+    skip_space(r);
+    if (r->at == r->length || r->depth == MAX_DEPTH) return NULL;
+    r->depth++;
+    char c = r->text[r->at];
+    if (c == '"' || c == '\'' || is_at(r, gemma_quote)) {
+        value = read_string(r);
+    } else if (c == '[' || c == '(') {
+        value = read_list(r, c == '[' ? ']' : ')');
+    } else if (c == '{') {
+        r->at++;
+        value = read_members(r, ':', '}');
+    } else {
+        value = read_word(r);
+    }
+    r->depth--;
+    return value;
+}
+
+json_t *literal_object(const char *text, size_t length, size_t *end)
+{
+    struct reader r = {.text = text, .length = length};
+    json_t *object = pass(&r, '{') ? read_members(&r, ':', '}') : NULL;
+    *end = r.at;
+    return object;
+}
+
+json_t *literal_arguments(const char *text, size_t length, size_t *end)
+{
+    struct reader r = {.text = text, .length = length};
+    json_t *object = pass(&r, '(') ? read_members(&r, '=', ')') : NULL;
+    *end = r.at;
+    return object;
+}
+
+json_t *literal_value(const char *text, size_t length)
+{
+    struct reader r = {.text = text, .length = length};
+    json_t *value = read_value(&r);
+    skip_space(&r);
+    if (r.at == r.length) return value;
+    json_decref(value);
+    return NULL;
+}
