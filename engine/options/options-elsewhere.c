@@ -23,15 +23,17 @@ static const struct {
     const char *names; /* with a space around each; "--spec-*" are all that begin so */
     const char *instead;
 } elsewhere[] = {
-    {" -fa -cb -nocb -kvu -no-kvu -dt -nr -rtr -bs -lm -lzm -dio -ndio -mmp -fit -fitt -fitc --flash-attn "
-     "--no-flash-attn --cont-batching --no-cont-batching --kv-unified --no-kv-unified --kv-unified-per-slot "
-     "--defrag-thold --repack --no-repack --no-host --backend-sampling --load-mode --lazy-mode --direct-io "
-     "--no-direct-io --mmap --no-mmap --mlock --fit --fit-target --fit-ctx --swa-full --perf --no-perf "
-     "--warmup --no-warmup --poll --poll-batch --offline --jinja --no-escape --no-context-shift "
-     "--cache-prompt --cache-reuse --cache-idle-slots --no-cache-idle-slots --slot-prompt-similarity "
-     "--ctx-checkpoints --swa-checkpoints --checkpoint-min-step --checkpoint-every-n-tokens --embedding "
-     "--embeddings --rerank --reranking --metrics --props --slots --no-slots --prefill-assistant "
-     "--show-timings --no-show-timings --display-prompt --op-offload --mtmd-batch-max-tokens ",
+    {" -co -ctxcp -cms -sps -fa -cb -nocb -kvu -no-kvu -dt -nr -rtr -bs -lm -lzm -dio -ndio -mmp -fit "
+     "-fitt -fitc --flash-attn --no-flash-attn --cont-batching --no-cont-batching --kv-unified "
+     "--no-kv-unified --kv-unified-per-slot --defrag-thold --repack --no-repack --no-host "
+     "--backend-sampling --load-mode --lazy-mode --direct-io --no-direct-io --mmap --no-mmap --mlock --fit "
+     "--fit-target --fit-ctx --swa-full --perf --no-perf --warmup --no-warmup --poll --poll-batch "
+     "--poll-draft --poll-batch-draft --offline --jinja --no-escape --no-context-shift --cache-prompt "
+     "--cache-reuse --cache-idle-slots --no-cache-idle-slots --slot-prompt-similarity --ctx-checkpoints "
+     "--swa-checkpoints --checkpoint-min-step --checkpoint-every-n-tokens --embedding --embeddings "
+     "--rerank --reranking --metrics --props --slots --no-slots --prefill-assistant --show-timings "
+     "--no-show-timings --color --simple-io --ui --webui --display-prompt --op-offload "
+     "--mtmd-batch-max-tokens ",
      NEEDLESS},
     {" -ctk -ctv -ctkd -ctvd --cache-type-k --cache-type-v --cache-type-k-draft --cache-type-v-draft ",
      CACHE},
@@ -39,19 +41,19 @@ static const struct {
     {" -ub --ubatch-size ", "-b sets how many tokens of a prompt run at once"},
     {" -tb -td -tbd --threads-batch --threads-draft --threads-batch-draft ", THREADS},
     {" -C -Cr -Cb -Crb --cpu-mask --cpu-range --cpu-strict --cpu-mask-batch --cpu-range-batch "
-     "--cpu-strict-batch --cpu-mask-draft --cpu-range-draft --cpu-strict-draft ",
+     "--cpu-strict-batch --cpu-mask-draft --cpu-range-draft --cpu-strict-draft --cpu-mask-batch-draft "
+     "--cpu-strict-batch-draft ",
      "taskset -c chooses the processors, and -t sets the number of threads"},
-    {" --prio --prio-batch --prio-draft ", "nice sets the priority of a program"},
+    {" --prio --prio-batch --prio-draft --prio-batch-draft ", "nice sets the priority of a program"},
     {" --numa ", "numactl says on which nodes a program runs"},
     {" -hf -hfr -hff -hft -hfd -hfrd -hfv -hfrv -hffv -mu -dr -cl --hf-repo --hf-file --hf-token "
      "--hf-repo-draft --model-url --docker-repo --cache-list --fim-* --embd-gemma-default --gpt-oss-* "
      "--vision-* ",
      HUB},
-    {" -mg -sm -ts -dev -devd -ot -otd -cmoe -ncmoe -cmoed -ncmoed -ncffn -ngld -kvo -nkvo -nopo --main-gpu "
-     "--split-mode --tensor-split --device --device-draft --override-tensor --override-tensor-draft "
-     "--cpu-moe "
-     "--n-cpu-moe --cpu-moe-draft --n-cpu-moe-draft --n-cpu-ffn --gpu-layers-draft --n-gpu-layers-draft "
-     "--kv-offload --no-kv-offload --no-op-offload --moe-cache-mib ",
+    {" -mg -sm -ts -dev -devd -ot -otd -cmoe -ncmoe -cmoed -ncmoed -ncffn -ngld -kvo -nkvo -nopo "
+     "--main-gpu --split-mode --tensor-split --device --device-draft --override-tensor "
+     "--override-tensor-draft --cpu-moe --n-cpu-moe --cpu-moe-draft --n-cpu-moe-draft --n-cpu-ffn "
+     "--gpu-layers-draft --n-gpu-layers-draft --kv-offload --no-kv-offload --no-op-offload --moe-cache-mib ",
      DEVICES},
     {" --list-devices ", "engine devices lists the devices"},
     {" --rpc ", "engine worker offers the devices of another machine (docs/cluster.md)"},
@@ -72,7 +74,7 @@ static const struct {
      LOG},
     {" --completion-bash ", "engine help --format bash writes the completions"},
     {" -lcs -lcd --lookup-cache-static --lookup-cache-dynamic ", "--lookup guesses from the text itself"},
-    {" --spec-* --draft-p-min --draft-p-split ", GUESSES},
+    {" --spec-* --no-spec-* --draft-p-min --draft-p-split ", GUESSES},
     {" --check-tensors ", "--verify compares the files with their checksums"},
     {" --lora-scaled ", "--lora FILE=SCALE scales an adapter"},
     {" --lora-init-without-apply ", "--lora FILE=0 loads an adapter without applying it"},
@@ -85,15 +87,17 @@ static const struct {
     {" --models-dir --models-preset --models-autoload --no-models-autoload ", MODELS},
     {" --sleep-idle-seconds ", "engine serve --models-memory limits the memory for models"},
     {" --sse-ping-interval ", "engine serve --ping-interval sets when a quiet stream says something"},
-    {" --cors-* ", "engine serve --cors ORIGIN lets web pages ask"},
+    {" --cors-* --no-cors-* ", "engine serve --cors ORIGIN lets web pages ask"},
     {" --skip-chat-parsing --no-skip-chat-parsing ",
      "reasoning_format none in a request keeps the reply whole"},
-    {" -co -sp -to -ptc -cd -ns -gan -gaw -ctxcp -cms -cpent -npp -ntg -npl -pps -tgs -pg -sps -ag -no-ag "
-     "--color --simple-io --server-base --adaptive-target --adaptive-decay --control-vector "
-     "--control-vector-* --grp-attn-n --grp-attn-w --spm-infill --reuse-port --path --api-prefix --ui "
-     "--webui "
-     "--no-ui --no-webui --ui-* --webui-* --tools-runtime --mcp-* --agent --no-agent --no-cache-prompt "
-     "--slot-save-path --no-prefill-assistant ",
+    {" -to ", "engine serve --request-timeout and --idle-timeout limit how long clients may take"},
+    {" --path --api-prefix ", "a proxy in front of the server can do that"},
+    {" --adaptive-target --adaptive-decay ", "--samplers lists the samplers"},
+    {" --slot-save-path ", "engine run --prompt-cache keeps a prompt in a file"},
+    {" -sp -ptc -cd -ns -gan -gaw -cpent -npp -ntg -npl -pps -tgs -pg -ag -no-ag --server-base "
+     "--control-vector --control-vector-* --grp-attn-n --grp-attn-w --spm-infill --reuse-port --no-ui "
+     "--no-webui --no-ui-* --no-webui-* --ui-* --webui-* --tools-runtime --mcp-* --agent --no-agent "
+     "--no-cache-prompt --no-prefill-assistant ",
      NULL},
 };
 

@@ -191,7 +191,8 @@ Test(arguments, habits)
     cr_assert_eq(parsed.yarn_orig_ctx, 4096);
     cr_assert_eq(parsed.rope_scale, 4);
     cr_assert_eq(parsed.yarn_ext_factor, -1);
-    bad("--color on", "run has no option --color; see engine run --help");
+    bad("--color on", "run has no option --color: leave it out; see engine run --help");
+    bad("--no-webui", "run has no option --no-webui; see engine run --help");
     bad("info x --n-predict 3", "info has no option --n-predict (run has); see engine info --help");
     bad("-i", "run has no option -i: engine chat holds a conversation, and engine run continues a text; see "
               "engine run --help");
