@@ -1,5 +1,5 @@
 /* test-grammar-conditions.c: JSON schemas in which one part decides on another: "if", "dependentRequired",
- * "dependentSchemas", "contains". */
+ * "dependentSchemas", "contains", "unevaluatedProperties", "unevaluatedItems". */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

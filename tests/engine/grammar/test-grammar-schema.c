@@ -752,6 +752,135 @@ Test(grammar_schema, contains_at_most)
     schema_fails(apart, LIST("[]", "[2]"));
 }
 
+/* Integers above 2^53 that are one double. */
+Test(grammar_schema, integers_that_doubles_do_not_have)
+{
+    schema_fits("{\"enum\":[9007199254740992,9007199254740993],\"maximum\":9007199254740992}",
+                LIST("9007199254740992"));
+    schema_fails("{\"enum\":[9007199254740992,9007199254740993],\"maximum\":9007199254740992}",
+                 LIST("9007199254740993"));
+    const char *sum = "{\"allOf\":[{\"minimum\":9007199254740993},{\"minimum\":9007199254740992.0}],"
+                      "\"type\":\"integer\",\"maximum\":9007199254740994}";
+    schema_fits(sum, LIST("9007199254740993", "9007199254740994"));
+    schema_fails(sum, LIST("9007199254740992"));
+    const char *other = "{\"type\":\"integer\",\"not\":{\"const\":9007199254740993}}";
+    schema_fits(other, LIST("9007199254740992", "9007199254740994"));
+    schema_fails(other, LIST("9007199254740993"));
+    schema_fits("{\"enum\":[9007199254740993,9007199254740994],\"multipleOf\":2}", LIST("9007199254740994"));
+    schema_fails("{\"enum\":[9007199254740993,9007199254740994],\"multipleOf\":2}", LIST("9007199254740993"));
+    /* Numbers without a fraction are integers, however they are written. */
+    schema_fits("{\"enum\":[1e18],\"const\":1000000000000000000}", LIST("1000000000000000000"));
+    const char *few = "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"integer\","
+                      "\"minimum\":9223372036854775806,\"maximum\":9223372036854775807}}";
+    schema_fits(few, LIST("[9223372036854775807,9223372036854775806]", "[]"));
+    schema_fails(few, LIST("[9223372036854775806,9223372036854775806]"));
+}
+
+/* Thousands of properties, of which each is one of many that may come next. */
+Test(grammar_schema, many_properties)
+{
+    enum { COUNT = 5000 };
+    static char text[COUNT * 40];
+    char *at = text + sprintf(text, "{\"properties\":{");
+    for (int i = 0; i < COUNT; i++) at += sprintf(at, "%s\"p%x\":{\"const\":%d}", i ? "," : "", i, i % 10);
+    strcpy(at, "},\"required\":[\"p800\",\"p900\"],\"additionalProperties\":{\"type\":\"null\"}}");
+    struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, text);
+    cr_assert(grammar_takes(grammar, "{\"p800\":8,\"p900\":4}"));
+    cr_assert(grammar_takes(grammar, "{\"p0\":0,\"p7ff\":7,\"p800\":8,\"p9\\u0041\":null}") == false);
+    cr_assert(grammar_takes(grammar,
+                            "{\"p1\":1,\"p11\":7,\"p800\":8,\"p811\":5,\"p900\":4,\"p1387\":9,\"q\":null}"));
+    cr_assert(!grammar_takes(grammar, "{\"p11\":7,\"p1\":1,\"p800\":8,\"p900\":4}"), "in another order");
+    cr_assert(!grammar_takes(grammar, "{\"p1\":1,\"p900\":4}"), "one is missing");
+    cr_assert(!grammar_takes(grammar, "{\"p800\":8,\"p900\":4,\"p1\":1}"), "in another order");
+    cr_assert(!grammar_takes(grammar, "{\"p800\":8,\"p900\":4,\"p1388\":null,\"p1387\":9}"));
+    cr_assert(!grammar_takes(grammar, "{\"p800\":8,\"p900\":4,\"p1\":null}"), "a name that has a schema");
+    grammar_destroy(grammar);
+}
+
+/* Merging that multiplies, and long lists: a message or an answer, soon. */
+Test(grammar_schema, hostile)
+{
+    static char text[120000];
+    struct grammar *grammar;
+    strcpy(text, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{");
+    for (int i = 0; i < 30; i++)
+        sprintf(text + strlen(text),
+                "\"a%d\":{\"allOf\":[{\"$ref\":\"#/$defs/a%d\"},{\"$ref\":\"#/$defs/a%d\"}]},", i, i + 1,
+                i + 1);
+    strcat(text, "\"a30\":{\"type\":\"null\"}}}");
+    grammar_expect_refused(GRAMMAR_SCHEMA, text, "too large once its parts are put together");
+    char *at = text + sprintf(text, "{\"required\":[");
+    for (int i = 0; i < 8000; i++) at += sprintf(at, "%s\"name%d\"", i ? "," : "", i);
+    strcpy(at, "]}");
+    cr_assert_eq(grammar_create(grammar_bytes(), GRAMMAR_SCHEMA, text, strlen(text), &grammar), ENGINE_OK);
+    grammar_destroy(grammar);
+    memset(text, '[', 100000);
+    text[100000] = '\0';
+    grammar_expect_refused(GRAMMAR_SCHEMA, text, "JSON schema, line 1");
+}
+
+/* Bounds that are too large to be followed digit by digit, and that no number without an exponent gets to. */
+Test(grammar_schema, large_bounds)
+{
+    static const char *const upper[] = {
+        "{\"type\":\"number\",\"maximum\":1e18}",
+        "{\"type\":\"number\",\"maximum\":1000000000000000000000}",
+        "{\"type\":\"number\",\"exclusiveMaximum\":1e19}",
+        "{\"anyOf\":[{\"type\":\"number\",\"maximum\":1e300},{\"type\":\"null\"}]}",
+        "{\"allOf\":[{\"type\":\"number\",\"maximum\":1e20},{\"maximum\":1e21}]}",
+        "{\"type\":\"number\",\"minimum\":-1e20,\"maximum\":1e20}",
+        "{\"type\":\"number\",\"not\":{\"minimum\":1e20}}"};
+    for (size_t i = 0; i < sizeof upper / sizeof *upper; i++) {
+        schema_fits(upper[i], LIST("1", "9999999999999999", "-9999999999999999", "1.5", "0"));
+        schema_fails(upper[i], LIST("1e84", "1e301", "8472.34e84"));
+    }
+    const char *lower = "{\"type\":\"number\",\"minimum\":-1e20}";
+    schema_fits(lower, LIST("1", "-9999999999999999"));
+    schema_fails(lower, LIST("-1e21", "-1e84"));
+    schema_fits("{\"minimum\":1e17,\"maximum\":1e18}", LIST("1000000000000000000", "100000000000000001"));
+    schema_fails("{\"minimum\":1e17,\"maximum\":1e18}", LIST("1000000000000000001", "1000000000000000000.1"));
+    schema_fails("{\"minimum\":1e16,\"exclusiveMaximum\":1e18}", LIST("1000000000000000000"));
+    schema_fits("{\"exclusiveMinimum\":1e18}", LIST("1000000000000000001"));
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"minimum\":9223372036854775808,\"exclusiveMinimum\":9223372036854775807}",
+                           "has too many digits");
+    schema_fails("{\"minimum\":9007199254740997,\"exclusiveMinimum\":9007199254740995}",
+                 LIST("9007199254740996"));
+    /* A far bound takes no digits after the point from near numbers. */
+    schema_fits("{\"type\":\"number\",\"minimum\":0,\"maximum\":1e15}",
+                LIST("0.12345678901234", "999999999.125", "999999999999999.5"));
+    schema_fits("{\"type\":\"number\",\"maximum\":1000000000000000000}", LIST("-0.001", "3.14159"));
+    schema_fits("{\"type\":\"integer\",\"maximum\":18446744073709551615}", LIST("9999999999999999"));
+    schema_fails("{\"type\":\"integer\",\"maximum\":18446744073709551615}", LIST("1e2"));
+    static const char *const refused[] = {"{\"minimum\":1e20}",
+                                          "{\"maximum\":-1e20}",
+                                          "{\"exclusiveMinimum\":1e19}",
+                                          "{\"minimum\":1e300,\"maximum\":1e301}",
+                                          "{\"minimum\":1e20,\"multipleOf\":5}",
+                                          "{\"not\":{\"maximum\":1e20}}"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        grammar_expect_refused(GRAMMAR_SCHEMA, refused[i], "has too many digits");
+    schema_fails("{\"type\":\"number\",\"multipleOf\":5,\"maximum\":1e20}", LIST("5e84", "7"));
+    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"maximum\":1e400}", "the largest double near '1e400'");
+}
+
+/* How often an array contains something. */
+Test(grammar_schema, contains_at_most)
+{
+    const char *never = "{\"type\":\"array\",\"contains\":{\"const\":1},\"minContains\":0,\"maxContains\":0}";
+    schema_fits(never, LIST("[]", "[2]", "[\"a\",3]"));
+    schema_fails(never, LIST("[1]", "[2,1]"));
+    schema_fits("{\"type\":\"array\",\"contains\":{\"const\":1},\"minContains\":0}",
+                LIST("[]", "[1,1]", "[2]"));
+    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"minContains\":0,\"maxContains\":1}",
+                           "maxContains");
+    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"maxContains\":0}", "no text");
+    /* Those of another schema don't count. */
+    const char *apart = "{\"type\":\"array\",\"allOf\":[{\"contains\":{\"const\":1}},{\"minContains\":0}]}";
+    schema_fits(apart, LIST("[1]", "[2,1]"));
+    schema_fails(apart, LIST("[]", "[2]"));
+}
+
 /* What is not evaluated by the schema itself or by what holds beside it, is not there. */
 Test(grammar_schema, unevaluated_properties)
 {
