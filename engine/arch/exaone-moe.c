@@ -19,7 +19,12 @@ static void exaone_moe_read(struct hparams *h, void *hparams, struct arch_info *
 static void exaone_moe_read_config(struct hf_config *config)
 {
     uint32_t n_dense = hf_count(config, config->json, "first_k_dense_replace|first_last_k_dense_replace", 1);
+    uint64_t shared = (uint64_t)hf_count(config, config->json, "moe_intermediate_size", 1024) *
+                      hf_count(config, config->json, "num_shared_experts", 1);
+    if (shared > INT32_MAX) hf_fail(config, ENGINE_ERROR_DATA, "num_shared_experts is too large");
+    hf_put_count(config, "expert_shared_feed_forward_length", (uint32_t)shared);
     hf_put_count(config, "leading_dense_block_count", hf_count_dense_layers(config, n_dense));
+    hf_put_count(config, "nextn_predict_layers", 0);
     hf_put_count(config, "expert_gating_func", 2);
 }
 

@@ -323,8 +323,7 @@ static int view_entries(struct reader *reader, const struct hf_entry *entries, s
                         const struct hf_form *form, struct hf_matrices *m)
 {
     /* Rows that are cut or multiplied can't stay in blocks. */
-    bool same_types = form->kind != FORM_LATENT && form->kind != FORM_TILED_COLUMNS &&
-                      !hf_has_factors(&reader->of, &entries->name);
+    bool same_types = form->kind != FORM_LATENT && !hf_has_factors(&reader->of, &entries->name);
     for (size_t i = 0; i < n; i++) {
         const struct safetensors_tensor *stored = entries[i].stored, *first = entries[0].stored;
         bool is_like_first = strcmp(stored->type_name, first->type_name) == 0 &&
@@ -337,6 +336,10 @@ static int view_entries(struct reader *reader, const struct hf_entry *entries, s
         int status = view_entry(reader, &entries[i], form, &m[i]);
         if (status) return status;
         same_types = same_types && m[i].source->type == m[0].source->type;
+        if (form->kind == FORM_TILED_COLUMNS)
+            same_types =
+                same_types && m[i].k % reader->config->n_value_heads == 0 &&
+                m[i].k / reader->config->n_value_heads % type_info(m[i].source->type)->block_length == 0;
     }
     for (size_t i = 0; i < n; i++) {
         if (!entries[i].is_quantised) continue;
