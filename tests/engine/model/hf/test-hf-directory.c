@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "files.h"
+#include "gguf-writer.h"
 #include "model/model.h"
 
 static char *folder;
@@ -268,6 +269,32 @@ Test(hf_directory, orders_rows_as_gguf_files_do)
     model_close(model);
 }
 
+/* Of four value heads of two values the first two share a key head, and then the others; GGUF files have the
+ * first of each key head before the second of each. */
+Test(hf_directory, tiles_the_value_heads_of_a_delta_net)
+{
+    static const float order[] = {0, 1, 4, 5, 2, 3, 6, 7};
+    float values[12 * 8];
+    struct model *model;
+    struct tensor_file *file = tensor_file_create();
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) values[i] = (float)i;
+    tensor_file_add(file, "model.language_model.layers.0.linear_attn.in_proj_z.weight", 8, 8, values);
+    tensor_file_add(file, "model.language_model.layers.0.linear_attn.in_proj_qkv.weight", 12, 8, values);
+    tensor_file_add(file, "model.language_model.layers.0.linear_attn.out_proj.weight", 8, 8, values);
+    tensor_file_save(file, files_path(folder, "model.safetensors"));
+    write_config("\"model_type\": \"qwen3_5\", \"text_config\": {\"model_type\": \"qwen3_5_text\", "
+                 "\"hidden_size\": 8, \"num_hidden_layers\": 1, \"linear_num_key_heads\": 2, "
+                 "\"linear_num_value_heads\": 4, \"linear_key_head_dim\": 1, \"linear_value_head_dim\": 2}");
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    for (uint64_t i = 0; i < 8; i++) {
+        cr_expect_eq(number_at(model, "blk.0.attn_gate.weight", i, 5), 8 * order[i] + 5);
+        cr_expect_eq(number_at(model, "blk.0.attn_qkv.weight", 4 + i, 5), 8 * (4 + order[i]) + 5);
+        cr_expect_eq(number_at(model, "blk.0.ssm_out.weight", 3, i), 24 + order[i]);
+        if (i < 4) cr_expect_eq(number_at(model, "blk.0.attn_qkv.weight", i, 5), 8 * (float)i + 5);
+    }
+    model_close(model);
+}
+
 /* ---- What is refused ---- */
 
 Test(hf_directory, refuses_configurations)
@@ -485,6 +512,39 @@ Test(hf_directory, tells_of_matrices_that_become_floats)
     cr_expect_str_empty(line, "%s", line);
     model_close(model);
     log_to(NULL, NULL);
+}
+
+/* A model that also sees is used as text, which one line says. */
+Test(hf_directory, tells_of_parts_that_are_not_text)
+{
+    const float values[8] = {0};
+    char line[512] = "";
+    struct model *model;
+    struct tensor_file *file = tensor_file_create();
+    tensor_file_add(file, "model.embed_tokens.weight", 1, 8, values);
+    tensor_file_add(file, "model.visual.patch_embed.proj.weight", 1, 8, values);
+    tensor_file_save(file, files_path(folder, "model.safetensors"));
+    write_config("\"model_type\": \"llama\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
+                 "\"num_hidden_layers\": 1");
+    log_to(keep_line, line);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    log_to(NULL, NULL);
+    cr_expect(strstr(line, "only its text part is used"), "%s", line);
+    cr_expect_eq(model_tensor_count(model), 1);
+    model_close(model);
+
+    struct gguf_writer *writer = gguf_create(3);
+    const char *path = files_path(folder, "model.gguf");
+    gguf_add_tensor(writer, "token_embd.weight", ENGINE_TYPE_F32, 1, (const uint64_t[]){8}, values, 32);
+    gguf_add_tensor(writer, "v.patch_embd.weight", ENGINE_TYPE_F32, 1, (const uint64_t[]){8}, values, 32);
+    cr_assert(gguf_save(writer, path));
+    gguf_destroy(writer);
+    line[0] = '\0';
+    log_to(keep_line, line);
+    cr_assert_eq(model_open(path, NULL, &model), ENGINE_OK, "%s", error_message());
+    log_to(NULL, NULL);
+    cr_expect(strstr(line, "only its text part is used"), "%s", line);
+    model_close(model);
 }
 
 /* What transformers goes on with, too. */
