@@ -161,3 +161,123 @@ Test(grammar_conditions, refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         grammar_expect_refused(GRAMMAR_SCHEMA, cases[i].schema, cases[i].message);
 }
+
+/* What is not evaluated by the schema itself or by what holds beside it, is not there. */
+Test(grammar_conditions, unevaluated_properties)
+{
+    const char *merged = "{\"$ref\":\"#/$defs/a\",\"properties\":{\"y\":{}},\"unevaluatedProperties\":false,"
+                         "\"$defs\":{\"a\":{\"properties\":{\"x\":{}}}}}";
+    schema_fits(merged, LIST("{}", "{\"y\":1,\"x\":2}"));
+    schema_fails(merged, LIST("{\"z\":1}"));
+    const char *cousins = "{\"allOf\":[{\"properties\":{\"x\":{}}},{\"unevaluatedProperties\":false}]}";
+    schema_fits(cousins, LIST("{}", "3"));
+    schema_fails(cousins, LIST("{\"x\":1}"));
+    const char *below = "{\"properties\":{\"y\":{}},\"$ref\":\"#/$defs/a\","
+                        "\"$defs\":{\"a\":{\"unevaluatedProperties\":false}}}";
+    schema_fits(below, LIST("{}"));
+    schema_fails(below, LIST("{\"y\":1}"));
+    const char *either =
+        "{\"properties\":{\"x\":{}},\"anyOf\":[{\"properties\":{\"y\":{}},\"required\":[\"y\"]},"
+        "{\"properties\":{\"z\":{}}}],\"unevaluatedProperties\":false}";
+    schema_fits(either, LIST("{\"x\":1,\"y\":2}", "{\"z\":2}", "{}"));
+    schema_fails(either, LIST("{\"w\":2}"));
+    const char *within = "{\"anyOf\":[{\"properties\":{\"y\":{}},\"unevaluatedProperties\":false}],"
+                         "\"properties\":{\"x\":{}}}";
+    schema_fits(within, LIST("{\"y\":1}"));
+    schema_fails(within, LIST("{\"x\":1}"));
+    const char *required = "{\"properties\":{\"x\":{}},\"required\":[\"y\"],\"unevaluatedProperties\":false}";
+    grammar_expect_refused(GRAMMAR_SCHEMA, required, "no text");
+    const char *needed =
+        "{\"properties\":{\"x\":{}},\"dependentSchemas\":{\"w\":{}},\"unevaluatedProperties\":false}";
+    schema_fits(needed, LIST("{\"x\":1}"));
+    schema_fails(needed, LIST("{\"w\":1}"));
+    const char *kinds = "{\"properties\":{\"k\":{\"enum\":[1,2]}},\"required\":[\"k\"],"
+                        "\"if\":{\"properties\":{\"k\":{\"const\":1}}},\"then\":{\"properties\":{\"a\":{}}},"
+                        "\"else\":{\"properties\":{\"b\":{}}},\"unevaluatedProperties\":false}";
+    schema_fits(kinds, LIST("{\"k\":1,\"a\":0}", "{\"k\":2,\"b\":0}"));
+    schema_fails(kinds, LIST("{\"k\":1,\"b\":0}", "{\"k\":2,\"a\":0}", "{\"k\":2,\"c\":0}"));
+    grammar_expect_refused(
+        GRAMMAR_SCHEMA,
+        "{\"if\":{\"properties\":{\"k\":{\"const\":1}}},\"then\":{\"properties\":{\"a\":{}}},"
+        "\"unevaluatedProperties\":false}",
+        "\"unevaluatedProperties\" beside an \"if\" or a \"not\"");
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"not\":{\"properties\":{\"k\":{\"const\":1}},\"required\":[\"k\"]},"
+                           "\"unevaluatedProperties\":false}",
+                           "\"unevaluatedProperties\" beside an \"if\" or a \"not\"");
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"allOf\":[{\"anyOf\":[{\"properties\":{\"x\":{}}},{\"properties\":{\"y\":{}}}],"
+                           "\"unevaluatedProperties\":false},{\"properties\":{\"z\":{}}}]}",
+                           "\"unevaluatedProperties\" beside alternatives");
+}
+
+/* A schema for properties that nothing evaluates. */
+Test(grammar_conditions, unevaluated_properties_with_a_schema)
+{
+    const char *merged = "{\"$ref\":\"#/$defs/a\",\"unevaluatedProperties\":{\"type\":\"integer\"},"
+                         "\"$defs\":{\"a\":{\"properties\":{\"x\":{\"type\":\"string\"}}}}}";
+    schema_fits(merged, LIST("{}", "{\"x\":\"a\"}", "{\"x\":\"a\",\"z\":1}"));
+    schema_fails(merged, LIST("{\"x\":1}", "{\"z\":\"a\"}"));
+    const char *either = "{\"anyOf\":[{\"properties\":{\"x\":{\"const\":1}},\"required\":[\"x\"]},"
+                         "{\"properties\":{\"y\":{}}}],\"unevaluatedProperties\":{\"type\":\"null\"}}";
+    schema_fits(either, LIST("{\"x\":1,\"z\":null}", "{\"y\":2,\"z\":null}"));
+    schema_fails(either, LIST("{\"x\":2}", "{\"x\":1,\"z\":0}"));
+    /* `true` inside says nothing to what is outside. */
+    schema_fits("{\"allOf\":[{\"unevaluatedProperties\":true}],\"properties\":{\"x\":{}}}",
+                LIST("{\"x\":1}"));
+    grammar_expect_refused(
+        GRAMMAR_SCHEMA, "{\"anyOf\":[{\"enum\":[{\"a\":1}],\"unevaluatedProperties\":false},{\"const\":1}]}",
+        "beside \"enum\" or \"const\" is not supported");
+}
+
+/* The same of items. */
+Test(grammar_conditions, unevaluated_items)
+{
+    const char *merged = "{\"$ref\":\"#/$defs/a\",\"unevaluatedItems\":false,"
+                         "\"$defs\":{\"a\":{\"prefixItems\":[{\"type\":\"string\"},{}]}}}";
+    schema_fits(merged, LIST("[\"a\",1]"));
+    schema_fails(merged, LIST("[1,1]", "[\"a\",1,2]"));
+    const char *rest = "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],"
+                       "\"unevaluatedItems\":{\"type\":\"integer\"}}";
+    schema_fits(rest, LIST("[\"a\"]", "[\"a\",1,2]"));
+    schema_fails(rest, LIST("[\"a\",1,\"b\"]", "[1]"));
+    const char *cousins = "{\"allOf\":[{\"prefixItems\":[{}]},{\"unevaluatedItems\":false}]}";
+    schema_fails(cousins, LIST("[1]"));
+    const char *all = "{\"items\":{\"type\":\"integer\"},\"unevaluatedItems\":false}";
+    schema_fits(all, LIST("[]", "[1,2]"));
+    schema_fails(all, LIST("[\"a\"]"));
+    const char *inner = "{\"allOf\":[{\"unevaluatedItems\":true}],\"unevaluatedItems\":false}";
+    schema_fits(inner, LIST("[]", "[1]", "3"));
+    const char *none = "{\"unevaluatedItems\":false}";
+    schema_fits(none, LIST("[]", "3", "{}"));
+    schema_fails(none, LIST("[1]"));
+    /* The longer prefix of two that hold counts. */
+    const char *either = "{\"prefixItems\":[{\"const\":1}],\"anyOf\":[{\"prefixItems\":[{},{\"const\":2}]},"
+                         "{\"prefixItems\":[{},{},{\"const\":3}]}],\"unevaluatedItems\":false}";
+    schema_fits(either, LIST("[1,2]", "[1,0,3]"));
+    schema_fails(either, LIST("[1,2,4]", "[1,0]", "[1,2,3,4]"));
+    const char *condition = "{\"properties\":{\"k\":{}},\"if\":{\"maxItems\":1},"
+                            "\"then\":{\"prefixItems\":[{\"const\":1}]},"
+                            "\"else\":{\"prefixItems\":[{\"const\":2},{}]},\"unevaluatedItems\":false}";
+    schema_fits(condition, LIST("[1]", "[2,0]"));
+    schema_fails(condition, LIST("[2]", "[1,0]", "[2,0,0]"));
+    /* What "contains" describes has been evaluated. */
+    const char *contains = "{\"type\":\"array\",\"contains\":{\"const\":1},\"unevaluatedItems\":false}";
+    schema_fits(contains, LIST("[1]", "[1,1]"));
+    schema_fails(contains, LIST("[]", "[1,2]", "[2]"));
+    const char * or
+        = "{\"type\":\"array\",\"contains\":{\"const\":1},\"unevaluatedItems\":{\"const\":\"a\"}}";
+    schema_fits(or, LIST("[1]", "[\"a\",1]"));
+    schema_fails(or, LIST("[\"a\"]", "[1,2]"));
+    const char *draft7 = "{\"items\":[{\"const\":1}],\"unevaluatedItems\":{\"const\":2}}";
+    schema_fits(draft7, LIST("[1]", "[1,2,2]"));
+    schema_fails(draft7, LIST("[2]", "[1,1]"));
+    /* A failed condition evaluates nothing. */
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"if\":{\"not\":{\"prefixItems\":[{}]}},\"then\":{},\"unevaluatedItems\":false}",
+                           "\"unevaluatedItems\" beside an \"if\" or a \"not\"");
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"allOf\":[{\"anyOf\":[{\"prefixItems\":[{}]},{\"prefixItems\":[{},{}]}],"
+                           "\"unevaluatedItems\":false},{\"prefixItems\":[{}]}]}",
+                           "\"unevaluatedItems\" beside alternatives");
+}
