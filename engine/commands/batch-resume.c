@@ -34,7 +34,7 @@ static void hash_overrides(struct batch *b)
     const float rope[] = {a->rope_scale,           a->rope_freq_base,  a->rope_freq_scale,
                           (float)a->yarn_orig_ctx, a->yarn_ext_factor, a->yarn_attn_factor,
                           a->yarn_beta_slow,       a->yarn_beta_fast};
-    bool is_given = a->rope_scaling != NULL;
+    bool is_given = a->yarn_ext_factor_given;
     for (size_t i = 0; i < sizeof rope / sizeof *rope; i++) is_given |= rope[i] > 0;
     if (is_given) hash_more(b, rope, sizeof rope);
     if (a->rope_scaling) hash_more(b, a->rope_scaling, strlen(a->rope_scaling));

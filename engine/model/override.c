@@ -41,12 +41,14 @@ static bool has_type(const char *text, const char *type, const char **value)
     return true;
 }
 
-/* Reads a value into memory of the metadata. */
+/* Reads a value into memory of the metadata. Counts and numbers have the types that llama.cpp expects in a
+ * file written from the model. */
 static int read_value(struct model *model, const char *text, struct metadata_entry *entry)
 {
     struct engine_string string;
     int64_t integer;
-    double number;
+    uint32_t count;
+    float number;
     uint8_t flag;
     const char *value;
     char *end = "";
@@ -55,11 +57,13 @@ static int read_value(struct model *model, const char *text, struct metadata_ent
     errno = 0;
     if (has_type(text, "int", &value)) {
         integer = strtoll(value, &end, 10);
+        count = (uint32_t)integer;
         entry->type = METADATA_I64, read = &integer, size = sizeof integer;
+        if (integer == count) entry->type = METADATA_U32, read = &count, size = sizeof count;
     } else if (has_type(text, "float", &value)) {
-        number = strtod(value, &end);
+        number = strtof(value, &end);
         if (!isfinite(number)) errno = ERANGE;
-        entry->type = METADATA_F64, read = &number, size = sizeof number;
+        entry->type = METADATA_F32, read = &number, size = sizeof number;
     } else if (has_type(text, "bool", &value)) {
         flag = strcmp(value, "true") == 0;
         if (!flag && strcmp(value, "false") != 0) errno = EINVAL;

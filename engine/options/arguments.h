@@ -34,14 +34,16 @@ struct arguments {
     const char *rope_scaling;         /* --rope-scaling; NULL: not given, as 0 of these: */
     float rope_scale, rope_freq_base, rope_freq_scale;
     uint32_t yarn_orig_ctx;
-    float yarn_ext_factor, yarn_attn_factor, yarn_beta_slow, yarn_beta_fast; /* -1: not given */
-    uint32_t n_context;                                                      /* -c, --context */
-    uint32_t n_cache;                                                        /* --cache-size */
-    uint32_t n_batch;                                                        /* -b, --batch */
-    uint32_t n_threads;                                                      /* -t, --threads; 0: not given */
-    const char *cache_type;                                                  /* --cache-type */
-    const char *weights;                                                     /* --weights; NULL: not given */
-    const char *backend;                                                     /* --backend */
+    float yarn_attn_factor, yarn_beta_slow, yarn_beta_fast; /* -1 means 0, too */
+    float yarn_ext_factor;                                  /* -1 means that it isn't given */
+    bool yarn_ext_factor_given;
+    uint32_t n_context;          /* -c, --context */
+    uint32_t n_cache;            /* --cache-size */
+    uint32_t n_batch;            /* -b, --batch */
+    uint32_t n_threads;          /* -t, --threads; 0: not given */
+    const char *cache_type;      /* --cache-type */
+    const char *weights;         /* --weights; NULL: not given */
+    const char *backend;         /* --backend */
     const char *offload;         /* --offload: N, auto or all; NULL: not given */
     struct argument_list memory; /* --memory */
     struct argument_list place;  /* --place */

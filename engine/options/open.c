@@ -123,15 +123,17 @@ static void override_all_rope(const struct arguments *arguments, struct override
         override_rope(overrides, ".rope.freq_base=float:%.9g", (double)arguments->rope_freq_base);
     if (arguments->yarn_orig_ctx > 0)
         override_rope(overrides, ".rope.scaling.original_context_length=int:%u", arguments->yarn_orig_ctx);
+    if (arguments->yarn_ext_factor_given && arguments->yarn_ext_factor >= 0)
+        override_rope(overrides, ".rope.scaling.yarn_ext_factor=float:%.9g",
+                      (double)arguments->yarn_ext_factor);
     const struct {
         const char *key;
         float value;
-    } numbers[] = {{"yarn_ext_factor", arguments->yarn_ext_factor},
-                   {"attn_factor", arguments->yarn_attn_factor},
+    } numbers[] = {{"attn_factor", arguments->yarn_attn_factor},
                    {"yarn_beta_slow", arguments->yarn_beta_slow},
                    {"yarn_beta_fast", arguments->yarn_beta_fast}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].value >= 0)
+        if (numbers[i].value > 0)
             override_rope(overrides, ".rope.scaling.%s=float:%.9g", numbers[i].key, (double)numbers[i].value);
 }
 

@@ -11,11 +11,11 @@ const char *const option_group_titles[GROUP_COUNT] = {
     [GROUP_SERVER] = "Server", [GROUP_DEVICES] = "Devices", [GROUP_GENERAL] = "General",
 };
 
-/* A number of rotary positions; INITIAL, if there is one, stands for one that isn't given, else 0. */
-#define ROPE_NUMBER(NAME, VALUE, FIELD, INITIAL, LEAST, HELP)                                                \
+/* A number of rotary positions; 0: it isn't given. */
+#define ROPE_NUMBER(NAME, VALUE, FIELD, LEAST, HELP)                                                         \
     {                                                                                                        \
         .name = NAME, .value = VALUE, .kind = OPTION_FLOAT, .group = GROUP_MAIN, .target = AT(FIELD),        \
-        .commands = PLACING, .initial = INITIAL, .minimum = LEAST, .maximum = 1e9, .help = HELP              \
+        .commands = PLACING, .minimum = LEAST, .maximum = 1e9, .help = HELP                                  \
     }
 
 const struct option options_models[] = {
@@ -72,10 +72,10 @@ const struct option options_models[] = {
      .choices = "none|linear|yarn",
      .help = "How rotary positions are stretched for a longer context (default: as the model says, else "
              "linear; docs/models.md)"},
-    ROPE_NUMBER("rope-scale", "N", rope_scale, NULL, 0, "The factor by which the context grows"),
-    ROPE_NUMBER("rope-freq-base", "N", rope_freq_base, NULL, 0,
+    ROPE_NUMBER("rope-scale", "N", rope_scale, 0, "The factor by which the context grows"),
+    ROPE_NUMBER("rope-freq-base", "N", rope_freq_base, 0,
                 "The base of rotary positions (default: as the model says)"),
-    ROPE_NUMBER("rope-freq-scale", "N", rope_freq_scale, NULL, 0,
+    ROPE_NUMBER("rope-freq-scale", "N", rope_freq_scale, 0,
                 "The same as --rope-scale, as its reciprocal: the context grows by 1/N"),
     {.name = "yarn-orig-ctx",
      .value = "N",
@@ -86,16 +86,25 @@ const struct option options_models[] = {
      .maximum = INT32_MAX,
      .help = "YaRN: the context before it is stretched (default: as the model says, else what it was trained "
              "with)"},
-    ROPE_NUMBER("yarn-ext-factor", "X", yarn_ext_factor, "-1", -1,
-                "YaRN: how much of their own angles fast pairs keep: 0 stretches all, 1 is as published "
-                "(default: as the model says, else 1)"),
-    ROPE_NUMBER("yarn-attn-factor", "X", yarn_attn_factor, "-1", -1,
+    {.name = "yarn-ext-factor",
+     .value = "X",
+     .kind = OPTION_FLOAT,
+     .group = GROUP_MAIN,
+     .target = AT(yarn_ext_factor),
+     .given = AT(yarn_ext_factor_given),
+     .commands = PLACING,
+     .minimum = -1,
+     .maximum = 1e9,
+     .help =
+         "YaRN: how much of their own angles fast pairs keep: 0 stretches all, 1 is as published (default: "
+         "as the model says, else 1)"},
+    ROPE_NUMBER("yarn-attn-factor", "X", yarn_attn_factor, -1,
                 "YaRN: a factor of the magnitude of queries and keys, besides YaRN's own (default: as the "
                 "model says, else 1)"),
-    ROPE_NUMBER("yarn-beta-slow", "X", yarn_beta_slow, "-1", -1,
+    ROPE_NUMBER("yarn-beta-slow", "X", yarn_beta_slow, -1,
                 "YaRN: pairs that make fewer turns in the original context are stretched (default: as the "
                 "model says, else 1)"),
-    ROPE_NUMBER("yarn-beta-fast", "X", yarn_beta_fast, "-1", -1,
+    ROPE_NUMBER("yarn-beta-fast", "X", yarn_beta_fast, -1,
                 "YaRN: pairs that make more turns keep their angles (default: as the model says, else 32)"),
 
     {.name = "lora",

@@ -190,7 +190,7 @@ Test(arguments, habits)
     good("bench --yarn-orig-ctx 4096 --rope-scaling yarn --rope-scale 4 --override-kv a=int:1");
     cr_assert_eq(parsed.yarn_orig_ctx, 4096);
     cr_assert_eq(parsed.rope_scale, 4);
-    cr_assert_eq(parsed.yarn_ext_factor, -1);
+    cr_assert_not(parsed.yarn_ext_factor_given);
     bad("--color on", "run has no option --color: leave it out; see engine run --help");
     bad("--no-webui", "run has no option --no-webui; see engine run --help");
     bad("info x --n-predict 3", "info has no option --n-predict (run has); see engine info --help");
