@@ -275,6 +275,19 @@ static bool check_tools(const struct generation *g, struct api_error *error)
                         "this model's template knows no calls of tools in a form that the server reads");
 }
 
+/* Tools that the template doesn't know become a part of the texts, and calls come in a plain form. */
+static bool write_plain_calls(struct generation *g, struct api_error *error)
+{
+    const char *fault = engine_template_tools_fault(g->served->chat_template);
+    bool offered = g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
+    if (g->served->writes_calls || fault || !plain_calls_fit(g->template_text, g->reply_format))
+        return check_tools(g, error);
+    if (plain_calls_write(g->params.messages, offered ? g->params.tools : NULL))
+        return api_error_memory(error);
+    if (offered) g->reply_format = ENGINE_REPLY_HERMES;
+    return true;
+}
+
 /* Each message has a token at least, so that many are too many, and nobody has to wait until a template has
  * seen them all. */
 static bool check_messages(const struct generation *g, struct api_error *error)
@@ -294,7 +307,7 @@ bool conversation_prompt(struct generation *g, struct api_error *error)
     g->template_text = strndup(source.data, source.length);
     if (!g->template_text) return api_error_memory(error);
     g->reply_format = g->served->reply_format;
-    if (!params_check_tools(&g->params, error) || !check_tools(g, error) || !set_effort(g, error) ||
+    if (!params_check_tools(&g->params, error) || !write_plain_calls(g, error) || !set_effort(g, error) ||
         !add_defaults(g, error) || !conversation_render(g, error))
         return false;
     g->conversation.tokens = g->tokens;

@@ -224,6 +224,14 @@ size_t placing_count_marks(const json_t *messages, const char *mark, struct engi
 /* How many system messages there are. */
 size_t placing_count_systems(const json_t *messages);
 
+/* ---- Tools for templates that know none: plain-calls.c ---- */
+
+/* Whether a template, whose replies have this format, knows neither tools nor calls. */
+bool plain_calls_fit(const char *template_text, uint32_t format);
+/* Writes the tools, or NULL for none, and earlier calls and results into the texts of messages. ENGINE_OK or
+ * ENGINE_ERROR_MEMORY. */
+int plain_calls_write(json_t *messages, const json_t *tools);
+
 /* ---- The grammar of a reply: reply-grammar.c ---- */
 
 /* What the grammar depends on besides the parameters. */

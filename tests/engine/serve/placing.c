@@ -120,3 +120,40 @@ Test(placing, what_is_shown)
     cr_assert(placing_has_systems(messages, string_of("")));
     json_decref(messages);
 }
+
+/* Tools, calls and results as texts, for templates that know none. */
+Test(placing, plain_calls)
+{
+    json_t *messages = json_loads(
+        "[{\"role\": \"user\", \"content\": \"Where?\"}, {\"role\": \"assistant\", \"content\": \"I look.\", "
+        "\"tool_calls\": [{\"id\": \"1\", \"function\": {\"name\": \"f\", \"arguments\": {\"a\": 1}}}, "
+        "{\"id\": \"2\", "
+        "\"function\": {\"name\": \"g\", \"arguments\": {}}}]}, {\"role\": \"tool\", \"tool_call_id\": "
+        "\"1\", \"content\": "
+        "\"x\"}, {\"role\": \"tool\", \"tool_call_id\": \"2\", \"content\": \"y\"}, {\"role\": "
+        "\"assistant\", "
+        "\"content\": \"So.\"}]",
+        0, NULL);
+    json_t *tools = json_loads("[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]", 0, NULL);
+    cr_assert_eq(plain_calls_write(messages, tools), ENGINE_OK);
+    const char *system = json_string_value(json_object_get(json_array_get(messages, 0), "content"));
+    cr_expect(strstr(system, "{\"name\":\"f\"}") && strstr(system, "<tool_call>"), "%s", system);
+    json_array_remove(messages, 0);
+    json_t *expected = json_loads(
+        "[{\"role\": \"user\", \"content\": \"Where?\"}, {\"role\": \"assistant\", \"content\": \"I "
+        "look.\\n\\n<tool_call>"
+        "{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": {\\\"a\\\":1}}</tool_call>\\n<tool_call>{\\\"name\\\": "
+        "\\\"g\\\", "
+        "\\\"arguments\\\": {}}</tool_call>\"}, {\"role\": \"user\", \"content\": "
+        "\"<tool_response>\\nx\\n</tool_response>"
+        "\\n\\n<tool_response>\\ny\\n</tool_response>\"}, {\"role\": \"assistant\", \"content\": \"So.\"}]",
+        0, NULL);
+    cr_assert(expected);
+    cr_expect(json_equal(messages, expected), "%s", json_dumps(messages, 0));
+    cr_expect(plain_calls_fit("{{ messages }}", ENGINE_REPLY_PLAIN));
+    cr_expect(!plain_calls_fit("{{ messages }}", ENGINE_REPLY_GPT_OSS));
+    cr_expect(!plain_calls_fit("{{ tools }}", ENGINE_REPLY_PLAIN));
+    json_decref(messages);
+    json_decref(expected);
+    json_decref(tools);
+}

@@ -80,8 +80,8 @@ test('--chat-template stands in for one that can\'t be parsed, and is refused if
 test('tools are refused by templates whose calls nobody reads', async (t) => {
     const turns = (call) => `{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}${call}{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n`;
     const form = join(folder, 'other.jinja'), tools = [{ type: 'function', function: { name: 'f' } }];
-    writeFileSync(form, turns('<tool_call>{{ c.function.name }}{% for k, v in c.function.arguments.items() %}<arg_key>{{ k }}</arg_key><arg_value>{{ v }}</arg_value>{% endfor %}</tool_call>'));
-    for (const chosen of [form, 'gpt-oss']) { // the named templates know no tools
+    writeFileSync(form, turns(' Please run {{ c.function.name }}{% for k, v in c.function.arguments.items() %} with {{ v }} as {{ k }}{% endfor %}.'));
+    for (const chosen of [form, 'gpt-oss']) { // the named templates know no tools, and gpt-oss has replies of its own
         const server = await serve('--chat-template', chosen);
         t.after(() => server.end());
         const ask = { model: 'demo', messages, max_tokens: 2 };
@@ -95,4 +95,19 @@ test('tools are refused by templates whose calls nobody reads', async (t) => {
     const server = await serve('--chat-template', template('hermes'));
     t.after(() => server.end());
     assert.equal((await post(server, '/v1/chat/completions', { model: 'demo', messages, tools, max_tokens: 2 })).status, 200);
+});
+
+// A template that knows no tools: they are told in the system message, and calls come in Hermes' form.
+test('tools in a plain form', async (t) => {
+    const server = await serve('--chat-template', 'chatml');
+    t.after(() => server.end());
+    const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: { city: { enum: ['Oslo'] } }, required: ['city'] } } }];
+    const ask = { model: 'demo', messages, tools, tool_choice: 'required', max_tokens: 100 };
+    const { status, body } = await post(server, '/v1/chat/completions', ask);
+    assert.equal(status, 200);
+    const call = body.choices[0].message.tool_calls[0];
+    assert.deepEqual([call.function.name, JSON.parse(call.function.arguments)], ['weather', { city: 'Oslo' }]);
+    const { prompt } = (await post(server, '/apply-template', { messages: [...messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: call.id, content: 'Rain.' }], tools })).body;
+    for (const part of ['{"name":"weather"', '<tool_call>{"name": "weather", "arguments": {"city":"Oslo"}}</tool_call><|im_end|>', '<|im_start|>user\n<tool_response>\nRain.\n</tool_response><|im_end|>'])
+        assert.ok(prompt.includes(part), prompt);
 });
