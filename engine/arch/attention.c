@@ -48,10 +48,10 @@ static struct value *norm_heads(struct graph *g, const struct decoder *d, const 
                                 struct value *heads)
 {
     if (!decoder_has_weight(g, name) || !heads) return heads;
-    uint64_t width = d->head_dim * n, n_tokens = g->shape.n_tokens;
+    uint64_t dim = this_layer(g, d)->head_dim, width = dim * n, n_tokens = g->shape.n_tokens;
     const struct model_tensor *weight = graph_find(g, "blk.%u.%s.weight", g->layer, name);
-    struct value *by_head = graph_reshape(g, heads, d->head_dim, n, n_tokens);
-    if (weight->ne[0] == d->head_dim && weight->ne[1] == 1) return decoder_norm(g, d, name, by_head);
+    struct value *by_head = graph_reshape(g, heads, dim, n, n_tokens);
+    if (weight->ne[0] == dim && weight->ne[1] == 1) return decoder_norm(g, d, name, by_head);
     if (weight->ne[1] == 1) return decoder_norm(g, d, name, graph_reshape(g, heads, width, n_tokens, 1));
     struct value *normed = graph_norm(g, by_head, NULL, NULL, d->norm, d->epsilon);
     return graph_mul(g, graph_reshape(g, normed, width, n_tokens, 1),
@@ -61,31 +61,38 @@ static struct value *norm_heads(struct graph *g, const struct decoder *d, const 
 struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, struct value *x)
 {
     const struct decoder_layer *layer = this_layer(g, d);
-    uint64_t n = layer->n_heads, n_kv = layer->n_kv_heads, n_tokens = g->shape.n_tokens;
-    uint64_t q_dim = n * d->head_dim, k_dim = n_kv * d->head_dim, v_dim = n_kv * d->value_dim;
-    struct heads h = {project(g, d, "attn_q", 0, q_dim, x), project(g, d, "attn_k", q_dim, k_dim, x),
-                      project(g, d, "attn_v", q_dim + k_dim, v_dim, x)};
+    uint64_t n = layer->n_heads, n_kv = layer->n_kv_heads, dim = layer->head_dim,
+             n_tokens = g->shape.n_tokens;
+    uint64_t q_dim = n * dim, k_dim = n_kv * dim, v_dim = n_kv * layer->value_dim;
+    bool takes_keys = d->keys_are_values && v_dim == k_dim && !decoder_has_weight(g, "attn_v") &&
+                      !decoder_has_weight(g, "attn_qkv");
+    struct heads h = {.q = project(g, d, "attn_q", 0, q_dim, x)};
+    if (layer->n_back == 0) {
+        h.k = project(g, d, "attn_k", q_dim, k_dim, x);
+        h.v = takes_keys ? h.k : project(g, d, "attn_v", q_dim + k_dim, v_dim, x);
+    }
     struct value *factors = rope_factors(g, layer->rope);
     if (!d->norm_after_rope) {
         h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
         h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
     }
     if (d->clamp_after_norm) h = (struct heads){clamp(g, d, h.q), clamp(g, d, h.k), clamp(g, d, h.v)};
-    h.q = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.q, d->head_dim, n, n_tokens));
-    h.k = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.k, d->head_dim, n_kv, n_tokens));
-    h.v = graph_reshape(g, h.v, d->value_dim, n_kv, n_tokens);
+    h.q = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.q, dim, n, n_tokens));
+    if (h.k) h.k = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.k, dim, n_kv, n_tokens));
+    h.v = graph_reshape(g, h.v, layer->value_dim, n_kv, n_tokens);
     if (d->norm_after_rope) {
         h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
         h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
     }
+    if (d->norms_values && h.v) h.v = graph_norm(g, h.v, NULL, NULL, d->norm, d->epsilon);
     return h;
 }
 
 struct value *decoder_scale_queries(struct graph *g, const struct decoder *d, struct value *q)
 {
-    uint64_t n = this_layer(g, d)->n_heads, n_tokens = g->shape.n_tokens;
-    q = graph_reshape(g, q, n * d->head_dim, n_tokens, 1);
-    return graph_reshape(g, graph_mul(g, q, graph_input(g, INPUT_QUERY_SCALES)), d->head_dim, n, n_tokens);
+    uint64_t n = this_layer(g, d)->n_heads, dim = this_layer(g, d)->head_dim, n_tokens = g->shape.n_tokens;
+    q = graph_mul(g, graph_reshape(g, q, n * dim, n_tokens, 1), graph_input(g, INPUT_QUERY_SCALES));
+    return graph_reshape(g, q, dim, n, n_tokens);
 }
 
 struct slopes {
@@ -128,7 +135,7 @@ struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct
         .sinks = graph_values_optional(g, layer->n_heads, 1, "blk.%u.attn_sinks.weight", g->layer),
     };
     struct value *out = graph_attention(g, q, k_cache, v_cache, &options);
-    uint64_t width = (uint64_t)layer->n_heads * d->value_dim;
+    uint64_t width = (uint64_t)layer->n_heads * layer->value_dim;
     return decoder_layer_output(g, d, graph_reshape(g, out, width, g->shape.n_tokens, 1));
 }
 
@@ -136,8 +143,12 @@ struct value *decoder_attend(struct graph *g, const struct decoder *d, const str
 {
     const struct decoder_layer *layer = this_layer(g, d);
     bool windowed = layer->window > 0 || layer->chunk > 0;
-    struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads, windowed);
-    struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads, windowed);
+    if (layer->n_back > 0) {
+        uint32_t owner = g->layer - layer->n_back;
+        return decoder_attend_to(g, d, heads->q, graph_cache_of(g, owner, 0), graph_cache_of(g, owner, 1));
+    }
+    struct value *k_cache = graph_cache(g, layer->head_dim, layer->n_kv_heads, windowed);
+    struct value *v_cache = graph_cache(g, layer->value_dim, layer->n_kv_heads, windowed);
     graph_cache_write(g, k_cache, heads->k);
     graph_cache_write(g, v_cache, heads->v);
     return decoder_attend_to(g, d, heads->q, k_cache, v_cache);
@@ -148,20 +159,22 @@ static struct value *gate_output(struct graph *g, const struct decoder *d, struc
 {
     const struct model_tensor *weight = graph_find(g, "blk.%u.attn_gate.weight", g->layer);
     if (d->attention_gate == ENGINE_ACTIVATION_NONE || !weight || !out) return out;
-    uint64_t n_heads = this_layer(g, d)->n_heads, width = n_heads * d->value_dim, columns = out->tensor.ne[1];
+    uint64_t n_heads = this_layer(g, d)->n_heads, dim = this_layer(g, d)->value_dim, width = n_heads * dim;
+    uint64_t columns = out->tensor.ne[1];
     bool is_by_head = weight->ne[1] == n_heads;
     x = decoder_linear(g, "attn_gate", d->n_embd, is_by_head ? n_heads : width,
                        decoder_layer_output(g, d, x));
     if (!is_by_head) return graph_activate(g, x, out, d->attention_gate);
     x = graph_reshape(g, graph_activate(g, x, NULL, d->attention_gate), 1, n_heads, columns);
-    out = graph_mul(g, graph_reshape(g, out, d->value_dim, n_heads, columns), x);
+    out = graph_mul(g, graph_reshape(g, out, dim, n_heads, columns), x);
     return graph_reshape(g, out, width, columns, 1);
 }
 
 struct value *decoder_attention(struct graph *g, const struct decoder *d, struct value *x)
 {
     struct heads heads = decoder_attention_heads(g, d, x);
-    uint64_t width = (uint64_t)this_layer(g, d)->n_heads * d->value_dim;
+    const struct decoder_layer *layer = this_layer(g, d);
+    uint64_t width = (uint64_t)layer->n_heads * layer->value_dim;
     struct value *out = gate_output(g, d, x, decoder_attend(g, d, &heads));
     return decoder_linear(g, "attn_output", width, d->n_embd, out);
 }

@@ -57,14 +57,23 @@ static void read_layer(struct hparams *h, const struct decoder *d, uint32_t i, s
                      n, n_kv);
 }
 
+static void check_head(struct hparams *h, uint32_t head_dim, uint32_t value_dim)
+{
+    if (head_dim == 0 || value_dim == 0 || head_dim > 65536 || value_dim > 65536)
+        hparams_fail(h, ENGINE_ERROR_DATA, "attention.key_length %u and value_length %u must be 1 to 65536",
+                     head_dim, value_dim);
+}
+
 static void read_heads(struct hparams *h, struct decoder *d)
 {
     uint32_t n_heads = d->n_layers > 0 && d->layers[0].n_heads > 0 ? d->layers[0].n_heads : 1;
     d->head_dim = hparams_count(h, "attention.key_length", d->n_embd / n_heads);
     d->value_dim = hparams_count(h, "attention.value_length", d->head_dim);
-    if (d->head_dim == 0 || d->value_dim == 0 || d->head_dim > 65536 || d->value_dim > 65536)
-        hparams_fail(h, ENGINE_ERROR_DATA, "attention.key_length %u and value_length %u must be 1 to 65536",
-                     d->head_dim, d->value_dim);
+    check_head(h, d->head_dim, d->value_dim);
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        d->layers[i].head_dim = d->head_dim;
+        d->layers[i].value_dim = d->value_dim;
+    }
 }
 
 uint32_t decoder_read_activation(struct hparams *h, uint32_t activation)
@@ -140,6 +149,9 @@ struct arch_info decoder_info(const struct decoder *d)
 void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first)
 {
     uint32_t window = hparams_count(h, "attention.sliding_window", 0);
+    uint32_t head_dim = hparams_count(h, "attention.key_length_swa", d->head_dim);
+    uint32_t value_dim = hparams_count(h, "attention.value_length_swa", d->value_dim);
+    check_head(h, head_dim, value_dim);
     bool by_layer = hparams_is_array(h, windows_key);
     if (!by_layer) period = hparams_count(h, windows_key, period);
     for (uint32_t i = 0; i < d->n_layers; i++) {
@@ -147,18 +159,40 @@ void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period,
         if (by_layer) full_layer = hparams_count_at(h, windows_key, i, d->n_layers, 0) == 0;
         d->layers[i].slides = !full_layer;
         d->layers[i].window = full_layer ? 0 : window;
+        d->layers[i].head_dim = full_layer ? d->head_dim : head_dim;
+        d->layers[i].value_dim = full_layer ? d->value_dim : value_dim;
     }
 }
 
-void decoder_local_rope(struct decoder *d, struct rope *rope, float theta)
+void decoder_local_rope(struct hparams *h, struct decoder *d, struct rope *rope, float theta)
 {
-    *rope = (struct rope){.n_dims = d->rope.n_dims,
+    uint32_t head_dim = d->head_dim;
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        if (d->layers[i].slides) head_dim = d->layers[i].head_dim;
+    uint32_t usual = head_dim == d->head_dim ? d->rope.n_dims : head_dim;
+    *rope = (struct rope){.n_dims = hparams_count(h, "rope.dimension_count_swa", usual),
                           .pairs = d->rope.pairs,
                           .theta = theta,
                           .position_scale = 1,
                           .magnitude = 1};
+    rope_check(h, rope, head_dim);
     for (uint32_t i = 0; i < d->n_layers; i++)
         if (d->layers[i].slides) d->layers[i].rope = rope;
+}
+
+void decoder_read_shared_caches(struct hparams *h, struct decoder *d)
+{
+    uint32_t n_shared = hparams_count(h, "attention.shared_kv_layers", 0);
+    for (uint32_t i = n_shared < d->n_layers ? d->n_layers - n_shared : 0; i < d->n_layers; i++) {
+        uint32_t own = n_shared < d->n_layers ? d->n_layers - n_shared : 0;
+        while (own > 0 && d->layers[own - 1].slides != d->layers[i].slides) own--;
+        if (own == 0) {
+            hparams_fail(h, ENGINE_ERROR_DATA,
+                         "attention.shared_kv_layers %u: no layer before them is like layer %u", n_shared, i);
+            return;
+        }
+        d->layers[i].n_back = i - (own - 1);
+    }
 }
 
 void decoder_warn(const struct hparams *h, const char *format, ...)
@@ -308,7 +342,7 @@ struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, s
 {
     struct value *heads = decoder_attention(g, d, a);
     x = graph_add(g, decoder_layer_output(g, d, x), heads);
-    x = graph_add(g, x, decoder_feed_forward(g, d, decoder_layer_output(g, d, f)));
+    x = graph_add(g, x, decoder_feed_forward_or_mixture(g, d, decoder_layer_output(g, d, f)));
     return decoder_layer_end(g, d, x);
 }
 

@@ -36,12 +36,14 @@ struct rope {
 
 struct decoder_layer {
     uint32_t n_heads, n_kv_heads;
-    uint32_t n_ff;     /* of a dense feed-forward network */
-    uint32_t window;   /* positions that a token sees, including its own; 0: all */
-    uint32_t chunk;    /* positions of a chunk, if a token sees only its own chunk; 0: no chunks */
-    bool slides;       /* has a window in a model where other layers have none */
-    bool is_recurrent; /* has states instead of attention */
+    uint32_t head_dim, value_dim; /* the decoder's, unless layers differ */
+    uint32_t n_ff;                /* of a dense feed-forward network */
+    uint32_t window;              /* positions that a token sees, including its own; 0: all */
+    uint32_t chunk;               /* positions of a chunk, if a token sees only its own chunk; 0: no chunks */
+    bool slides;                  /* has a window in a model where other layers have none */
+    bool is_recurrent;            /* has states instead of attention */
     bool is_mixture;
+    uint32_t n_back;         /* reads the keys and values of the layer so many before it; 0: its own */
     const struct rope *rope; /* NULL: no rope in this layer */
 };
 
@@ -53,10 +55,11 @@ struct experts {
     uint32_t n_groups, n_groups_used, group_score; /* as in engine_op_route */
     bool normalise;
     float floor, scale;
-    bool has_no_gates;   /* an expert is down(activation(up)) */
-    bool weigh_input;    /* weights scale the input of an expert instead of its output */
-    uint32_t activation; /* enum engine_activation */
-    float limit, alpha;  /* parameters of the activation, if it has any */
+    bool averages_shared; /* half of the sum of the shared expert and the others */
+    bool has_no_gates;    /* an expert is down(activation(up)) */
+    bool weigh_input;     /* weights scale the input of an expert instead of its output */
+    uint32_t activation;  /* enum engine_activation */
+    float limit, alpha;   /* parameters of the activation, if it has any */
 };
 
 /* The position of a layer's norms: before each block, on each block's output, or both. */
@@ -88,6 +91,8 @@ struct decoder {
     /* Of the gate on what attention gives, "attn_gate", if the layer has one: enum engine_activation; 0: no
      * layer has */
     uint32_t attention_gate;
+    bool norms_values;    /* of each head, without weights */
+    bool keys_are_values; /* of layers without attn_v: before their norm */
 
     float embedding_scale, residual_scale, logit_scale;
     float logit_softcap; /* 0: none */
@@ -114,18 +119,24 @@ struct arch_info decoder_info(const struct decoder *d);
 
 /* Reads sliding windows: attention.sliding_window, for the layers given by attention.sliding_window_pattern.
  * Without the pattern, one of every `period` layers has no window: the last, or the first with `full_first`.
- * Period 1: all layers have windows, 0: none. */
+ * Period 1: all layers have windows, 0: none. Layers with windows may have heads of other sizes. */
 void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first);
 
 /* Gives sliding layers a rope with this base and without factors and scaling. `rope` is stored in the
- * family's struct. */
-void decoder_local_rope(struct decoder *d, struct rope *rope, float theta);
+ * family's struct. Their heads may have another size, and be rotated in another part. */
+void decoder_local_rope(struct hparams *h, struct decoder *d, struct rope *rope, float theta);
+
+/* Reads attention.shared_kv_layers: so many layers at the end read the keys and values of the last layer
+ * before them that also has a window, or also has none. */
+void decoder_read_shared_caches(struct hparams *h, struct decoder *d);
 
 /* Warns of something that the file does not say and the logits depend on. */
 void decoder_warn(const struct hparams *h, const char *format, ...) ENGINE_PRINTF(2, 3);
 
 /* rope.c: reads rope.* keys, and the factors that a file may have. */
 void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope);
+/* Fails unless heads of this size can be rotated. */
+void rope_check(struct hparams *h, const struct rope *rope, uint32_t head_dim);
 
 /* YaRN's magnitude if the file says it as a whole, else 0. */
 float rope_read_yarn_magnitude(struct hparams *h);
@@ -170,15 +181,15 @@ struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct va
 
 /* The inputs of attention: heads [dim, n, n_tokens]. */
 struct heads {
-    struct value *q, *k, *v;
+    struct value *q, *k, *v; /* k, v: NULL in a layer that reads those of an earlier one */
 };
 /* Queries, keys and values of this layer, from split or fused matrices; clamped, normed and rotated as the
  * decoder specifies. */
 struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, struct value *x);
 /* Queries [head_dim, n_heads, n_tokens] times INPUT_QUERY_SCALES. */
 struct value *decoder_scale_queries(struct graph *g, const struct decoder *d, struct value *q);
-/* Writes keys and values to the cache and attends. Returns [value_dim * n_heads, n_tokens], in the last layer
- * only the wanted columns. */
+/* Writes keys and values to the cache, unless the layer reads those of an earlier one, and attends. Returns
+ * [value_dim * n_heads, n_tokens], in the last layer only the wanted columns. */
 struct value *decoder_attend(struct graph *g, const struct decoder *d, const struct heads *heads);
 /* Attends with queries [head_dim, n_heads, n_tokens] to caches already written. Returns the same. */
 struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct value *q,

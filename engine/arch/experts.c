@@ -171,7 +171,10 @@ static struct value *add_shared_expert(struct graph *g, const struct decoder *d,
     uint64_t n_ff = d->experts.n_ff_shared;
     if (n_ff == 0 && !up) return sum;
     struct value *out = decoder_feed_forward_named(g, d, "_shexp", n_ff > 0 ? n_ff : up->ne[1], x);
-    if (!decoder_has_weight(g, "ffn_gate_inp_shexp")) return graph_add(g, sum, out);
+    if (!decoder_has_weight(g, "ffn_gate_inp_shexp")) {
+        sum = graph_add(g, sum, out);
+        return d->experts.averages_shared ? graph_scale(g, sum, 0.5f) : sum;
+    }
     struct value *weight = graph_weight(g, d->n_embd, 1, "blk.%u.ffn_gate_inp_shexp.weight", g->layer);
     struct value *share = graph_activate(g, graph_matmul(g, weight, x), NULL, ENGINE_ACTIVATION_SIGMOID);
     return graph_add(g, sum, graph_mul(g, out, share));

@@ -7,10 +7,12 @@
 
 /* Names as in `const struct architecture arch_NAME`. */
 #define FAMILIES(X)                                                                                          \
+    X(afmoe)                                                                                                 \
     X(arcee)                                                                                                 \
     X(bert)                                                                                                  \
     X(bloom)                                                                                                 \
     X(cohere2)                                                                                               \
+    X(cohere2moe)                                                                                            \
     X(command_r)                                                                                             \
     X(deepseek2)                                                                                             \
     X(dots1)                                                                                                 \
@@ -24,6 +26,8 @@
     X(gemma)                                                                                                 \
     X(gemma2)                                                                                                \
     X(gemma3)                                                                                                \
+    X(gemma3n)                                                                                               \
+    X(gemma4)                                                                                                \
     X(gemma_embedding)                                                                                       \
     X(glm4)                                                                                                  \
     X(glm4moe)                                                                                               \
@@ -85,6 +89,7 @@ FAMILIES(X)
 /* ---- Shared by families of one maker ------------------------------------------------------------------- */
 
 struct decoder;
+struct value;
 
 /* granite.c: the factors shared by Granite's families. */
 void granite_read_scales(struct hparams *h, struct decoder *d);
@@ -130,6 +135,25 @@ void qwen3vl_read_config(struct hf_config *config);
 /* gemma2.c: what Gemma 2 and 3 say; query_pre_attn_scalar alone. */
 void gemma_read_config(struct hf_config *config);
 void gemma_read_query_scale(struct hf_config *config);
+
+/* gemma4.c: n values of each token for each layer, from a table of its own and from its embedding x:
+ * [n * n_layers, n_tokens]. */
+struct value *gemma_layer_inputs(struct graph *g, const struct decoder *d, uint64_t n, struct value *x);
+/* What the current layer makes of its n values and x: [n_embd, columns]. */
+struct value *gemma_layer_input(struct graph *g, const struct decoder *d, uint64_t n, struct value *inputs,
+                                struct value *x);
+/* The names of what these two read. */
+#define GEMMA_INPUT_MODULES                                                                                  \
+    {"per_layer_input_gate", "inp_gate"}, {"per_layer_projection", "proj"},                                  \
+    {                                                                                                        \
+        "post_per_layer_input_norm", "post_norm"                                                             \
+    }
+#define GEMMA_INPUT_OUTER                                                                                    \
+    {"embed_tokens_per_layer", "per_layer_token_embd"},                                                      \
+        {"per_layer_model_projection", "per_layer_model_proj"},                                              \
+    {                                                                                                        \
+        "per_layer_projection_norm", "per_layer_proj_norm"                                                   \
+    }
 
 /* gptneox.c: also BLOOM's and Falcon's names. */
 extern const struct hf_module gptneox_modules[];

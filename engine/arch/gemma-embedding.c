@@ -24,7 +24,7 @@ static void gemma_embedding_read(struct hparams *h, void *hparams, struct arch_i
     decoder_read_windows(h, d, 6, false);
     for (uint32_t i = 0; i < d->n_layers; i++)
         if (d->layers[i].window > 0) d->layers[i].window = d->layers[i].window / 2 + 1;
-    decoder_local_rope(d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
+    decoder_local_rope(h, d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
     *info = encoder_info(d);
 }
 

@@ -139,6 +139,16 @@ float hparams_float_above_0(struct hparams *h, const char *key, float fallback)
     return fallback;
 }
 
+float hparams_number_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers, float fallback)
+{
+    const struct metadata_entry *entry = find(h, key);
+    double number;
+    if (!entry || h->status || !fits_layers(h, entry, n_layers)) return fallback;
+    if (metadata_entry_float(entry, entry->is_array ? layer : 0, &number)) return (float)number;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s is not a number", entry->key);
+    return fallback;
+}
+
 bool hparams_flag(struct hparams *h, const char *key, bool fallback)
 {
     const struct metadata_entry *entry = find(h, key);

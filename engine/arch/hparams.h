@@ -41,6 +41,10 @@ uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, ui
 float hparams_float_from_0(struct hparams *h, const char *key, float fallback);
 float hparams_float_above_0(struct hparams *h, const char *key, float fallback);
 
+/* The value for layer `layer`, as in hparams_count_at; it may be infinite. */
+float hparams_number_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
+                        float fallback);
+
 bool hparams_flag(struct hparams *h, const char *key, bool fallback);
 
 /* A text, NUL-terminated and cut to `size`. False if there is none. */

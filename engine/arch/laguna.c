@@ -42,12 +42,7 @@ static void laguna_read(struct hparams *h, void *hparams, struct arch_info *info
     d->attention_gate = ENGINE_ACTIVATION_SOFTPLUS;
     if (d->experts.n > 0) experts_read_router(h, d, ENGINE_ROUTE_SIGMOID, true);
     read_windows(h, d);
-    decoder_local_rope(d, &laguna->local_rope, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
-    laguna->local_rope.n_dims = hparams_count(h, "rope.dimension_count_swa", d->rope.n_dims);
-    if (laguna->local_rope.n_dims == 0 || laguna->local_rope.n_dims % 2 != 0 ||
-        laguna->local_rope.n_dims > d->head_dim)
-        hparams_fail(h, ENGINE_ERROR_DATA, "rope.dimension_count_swa does not fit heads of %u values",
-                     d->head_dim);
+    decoder_local_rope(h, d, &laguna->local_rope, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
     *info = decoder_info(d);
 }
 

@@ -22,7 +22,7 @@ static void modern_bert_read(struct hparams *h, void *hparams, struct arch_info 
     decoder_read_windows(h, d, 3, true);
     for (uint32_t i = 0; i < d->n_layers; i++)
         if (d->layers[i].window > 0) d->layers[i].window = d->layers[i].window / 2 + 1;
-    decoder_local_rope(d, &bert->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
+    decoder_local_rope(h, d, &bert->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
     *info = encoder_info(d);
 }
 

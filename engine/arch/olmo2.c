@@ -17,7 +17,7 @@ static void olmo2_read(struct hparams *h, void *hparams, struct arch_info *info)
     d->norms = NORMS_AFTER;
     if (hparams_has(h, "attention.sliding_window")) {
         decoder_read_windows(h, d, 4, false);
-        decoder_local_rope(d, &olmo->local, d->rope.theta);
+        decoder_local_rope(h, d, &olmo->local, d->rope.theta);
     }
     *info = decoder_info(d);
 }

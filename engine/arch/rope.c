@@ -57,6 +57,14 @@ static void read_longrope(struct hparams *h, const struct decoder *d, struct rop
     rope->factors_long = TENSOR_FACTORS_LONG;
 }
 
+void rope_check(struct hparams *h, const struct rope *rope, uint32_t head_dim)
+{
+    if (rope->n_dims == 0 || rope->n_dims % 2 != 0 || rope->n_dims > head_dim)
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "rope.dimension_count: %u dimensions do not fit heads of %u values", rope->n_dims,
+                     head_dim);
+}
+
 void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope)
 {
     char scaling[32] = "none";
@@ -65,10 +73,7 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
     rope->n_dims = hparams_count(h, "rope.dimension_count", d->head_dim);
     rope->theta = hparams_float_above_0(h, "rope.freq_base", 10000);
     rope->n_original = hparams_count(h, "rope.scaling.original_context_length", d->n_context);
-    if (rope->n_dims == 0 || rope->n_dims % 2 != 0 || rope->n_dims > d->head_dim)
-        hparams_fail(h, ENGINE_ERROR_DATA,
-                     "rope.dimension_count: %u dimensions do not fit heads of %u values", rope->n_dims,
-                     d->head_dim);
+    rope_check(h, rope, d->head_dim);
     float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* the key used before rope.scaling.* */
     factor = hparams_float_above_0(h, "rope.scaling.factor", factor);
     bool named = hparams_text(h, "rope.scaling.type", scaling, sizeof scaling);

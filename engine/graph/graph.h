@@ -211,7 +211,7 @@ struct value *graph_values_by_index(struct graph *graph, uint64_t ne0, uint64_t 
                                     const uint32_t *index, uint64_t n, const char *name);
 
 /* Rows `first` … `first + ne1 - 1` of the model tensor `source`, whose rows have ne0 elements, as a weight
- * named `name`. */
+ * named `name`. Of several matrices, rows are counted through. */
 struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,
                          uint64_t ne1, const char *name);
 /* Values `first` … `first + n - 1` of the model tensor `source`, as F32, as a weight named `name`. */
@@ -238,6 +238,10 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
 
 /* The same for a cache of another pool than that of sequences. */
 struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool);
+
+/* Cache `number` of an earlier layer, in the order in which it has declared them. The nodes that use it run
+ * where it is. */
+struct value *graph_cache_of(struct graph *graph, uint32_t layer, size_t number);
 
 /* Declares a state of the current layer, for graph_conv or graph_scan: [ne0, ne1] numbers for each sequence,
  * or [ne0, ne1, ne2] unless ne2 is 0. */

@@ -289,11 +289,13 @@ struct value *graph_rows(struct graph *graph, const struct model_tensor *source,
 {
     if (graph->status) return NULL;
     const uint64_t *ne = source->ne;
-    if (ne[0] != ne0 || ne[2] != 1 || ne[3] != 1 || first > ne[1] || ne1 > ne[1] - first) {
+    uint64_t n_rows;
+    if (checked_mul(ne[1], ne[2], &n_rows) || ne[0] != ne0 || ne[3] != 1 || first > n_rows ||
+        ne1 > n_rows - first) {
         graph_fail(graph,
-                   "the tensor %s is %" PRIu64 " x %" PRIu64 ", too small for %s of %" PRIu64 " x %" PRIu64
-                   " from row %" PRIu64 " on",
-                   source->name, ne[0], ne[1], name, ne0, ne1, first);
+                   "the tensor %s is %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                   ", which does not suit %s of %" PRIu64 " x %" PRIu64 " from row %" PRIu64 " on",
+                   source->name, ne[0], ne[1], ne[2], name, ne0, ne1, first);
         return NULL;
     }
     const struct model_tensor *found = derived_find(graph->derived, name);
@@ -393,6 +395,14 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
     const struct graph_cache cache = {.windowed = windowed && shape->n_window_blocks > 0};
     return add_cache(graph, width, n_heads, shape->cache_type,
                      cache.windowed ? shape->n_window_blocks : shape->n_blocks, &cache);
+}
+
+struct value *graph_cache_of(struct graph *graph, uint32_t layer, size_t number)
+{
+    for (size_t i = 0; i < graph->n_caches && !graph->status; i++)
+        if (graph->caches[i].layer == layer && number-- == 0) return graph->caches[i].value;
+    if (!graph->status) graph_fail(graph, "reads a cache that layer %u lacks", layer);
+    return NULL;
 }
 
 struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool)

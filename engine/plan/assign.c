@@ -88,6 +88,18 @@ static const struct op_operand *leading_operand(const struct node *node)
     return operand->name ? operand : operands;
 }
 
+const struct plan_cache *plan_cache_of(const struct engine_plan *plan, const struct node *node)
+{
+    for (const struct op_operand *operand = op_operands(node->op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(&node->args, operand);
+        if (!(operand->flags & (OP_CACHE | OP_STATE)) || !tensor) continue;
+        const struct value *cache = value_of(tensor);
+        ENGINE_ASSERT(cache->kind == VALUE_CACHE && cache->index < plan->n_caches);
+        return &plan->caches[cache->index];
+    }
+    return NULL;
+}
+
 /* Where a node without a weight should run: nodes that touch the cache run with the cache; sums of a layer
  * run where its attention is, that is, where its norms are; everything else runs where an operand is made.
  * `made[id]` is the device of each value. */
@@ -95,16 +107,13 @@ static uint32_t wanted_device(const struct engine_plan *plan, const struct node 
 {
     const struct value *weight = plan_anchor(node);
     if (weight) return plan->device[weight->index];
+    const struct plan_cache *cache = plan_cache_of(plan, node);
+    if (cache) return plan->device[cache->entry];
     const struct op_operand *leader = leading_operand(node);
     bool at_layer = !(leader->flags & OP_FOLLOWED) && node->layer != NO_LAYER;
     ENGINE_ASSERT(!at_layer || node->layer < plan->info.n_layers);
     if (at_layer) return plan->device[plan->layer_entry[node->layer]];
     return made[value_of(op_given(&node->args, leader))->root->id];
-}
-
-bool plan_touches_cache(const struct node *node)
-{
-    return op_has(node->op, OP_CACHE | OP_STATE, OP_BOTH);
 }
 
 /* Sets the device of every node: the wanted one, or the CPU if that one doesn't support the operation. */
@@ -119,7 +128,7 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
         ENGINE_ASSERT(node->device < plan->set.n_devices);
         void *asked = (void *)(uintptr_t)plan;
         if (node->device != 0 && !plan_supports(asked, node->device, node->op, &node->args)) {
-            if (plan_anchor(node) || plan_touches_cache(node)) { /* its weight or cache can't be moved now */
+            if (plan_anchor(node) || plan_cache_of(plan, node)) { /* its weight or cache can't be moved now */
                 status = error_raise(ENGINE_ERROR,
                                      "%s ran %s for another number of tokens, but cannot for this one",
                                      plan->set.devices[node->device].name, info->name);

@@ -44,8 +44,8 @@ bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args
 /* The weight that decides where a node runs: a matrix, norm, bias, embedding; NULL if it has none. */
 const struct value *plan_anchor(const struct node *node);
 
-/* Whether a node runs where its layer's cache is. */
-bool plan_touches_cache(const struct node *node);
+/* The cache or state that decides where a node runs, which may be an earlier layer's; NULL: it uses none. */
+const struct plan_cache *plan_cache_of(const struct engine_plan *plan, const struct node *node);
 
 /* ---- survey.c ------------------------------------------------------------------------------------------ */
 

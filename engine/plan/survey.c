@@ -31,7 +31,8 @@ static struct place_tensor *entry_of(struct engine_plan *plan, const struct node
 {
     const struct value *weight = plan_anchor(node);
     if (weight) return &plan->entries[weight->index];
-    return plan_touches_cache(node) ? &plan->entries[plan->layer_entry[node->layer]] : NULL;
+    const struct plan_cache *cache = plan_cache_of(plan, node);
+    return cache ? &plan->entries[cache->entry] : NULL;
 }
 
 /* Clears the bits of devices that can't run the nodes of this graph from the nodes' entries. */

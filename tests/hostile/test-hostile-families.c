@@ -343,7 +343,7 @@ static void check_counts(const char *name)
 static const char *const names[] = {"falcon",    "gemma2",  "mixtral", "mixtral-old", "deepseek3",
                                     "deepseek2", "gpt-oss", "gpt2",    "mpt",         "cohere2",
                                     "llama4",    "granite", "phi3",    "gemma3",      "stablelm",
-                                    "qwen2moe",  "glm4moe", "bert",    "t5"};
+                                    "qwen2moe",  "glm4moe", "bert",    "t5",          "gemma4"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 ParameterizedTestParameters(hostile_families, changes)
@@ -474,6 +474,15 @@ static const struct lie lies[] = {
     {"deepseek3", "tensor blk.*.attn_k_b.weight f16 8 16 3", "attn_k_b.weight"},
     {"stablelm", "tensor blk.*.attn_q_norm.weight f32 8 3", "attn_q_norm.weight"},
     {"gemma3", "tensor blk.*.attn_q_norm.weight f32 15", "attn_q_norm.weight"},
+    {"gemma4", "key attention.key_length_swa u32 0", "key_length 0"},
+    {"gemma4", "key attention.shared_kv_layers u32 3", "shared_kv_layers 3"},
+    {"gemma4", "key attention.sliding_window_pattern bool[] 0 0 1", "no layer before them is like layer 2"},
+    {"gemma4", "key rope.dimension_count_swa u32 10", "do not fit heads of 8"},
+    {"gemma4", "key embedding_length_per_layer_input u32 7", "per_layer_token_embd.weight"},
+    {"gemma4", "tensor blk.0.ffn_down_exps.scale f32 3", "ffn_down_exps.scale"},
+    {"gemma3n", "key altup.num_inputs u32 9", "2 to 8"},
+    {"gemma3n", "key activation_sparsity_scale f32[] 1", "activation_sparsity_scale"},
+    {"gemma3n", "tensor altup_proj.weight f16 32 32 1", "altup_proj"},
     {"mixtral", "family mamba", "mamba.ssm.inner_size is missing"},
     {"mixtral", "family bart", "docs/models.md"},
     {"mixtral", "family rwkv5", "docs/models.md"},

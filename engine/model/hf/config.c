@@ -158,23 +158,36 @@ void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *v
             .key = full, .type = METADATA_BOOL, .is_array = true, .count = config->n_layers, .values = copy});
 }
 
-void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count)
+/* A copy of values of four bytes. */
+static void put_values(struct hf_config *config, const char *key, enum metadata_type type, const void *values,
+                       size_t count)
 {
     const char *full = full_key(config, key);
-    uint32_t *copy = full ? metadata_allocate(config->metadata, count * sizeof *values) : NULL;
+    size_t size = count * sizeof(uint32_t);
+    void *copy = full ? metadata_allocate(config->metadata, size) : NULL;
     if (full && !copy) config->status = error_memory("metadata");
     if (!copy) return;
-    memcpy(copy, values, count * sizeof *values);
+    memcpy(copy, values, size);
     config->status = metadata_set(
-        config->metadata,
-        &(struct metadata_entry){
-            .key = full, .type = METADATA_U32, .is_array = true, .count = count, .values = copy});
+        config->metadata, &(struct metadata_entry){
+                              .key = full, .type = type, .is_array = true, .count = count, .values = copy});
 }
 
 void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values)
 {
     ENGINE_ASSERT(config->n_layers <= HF_MAX_LAYERS);
-    hf_put_counts(config, key, values, config->n_layers);
+    put_values(config, key, METADATA_U32, values, config->n_layers);
+}
+
+void hf_put_layer_floats(struct hf_config *config, const char *key, const float *values)
+{
+    ENGINE_ASSERT(config->n_layers <= HF_MAX_LAYERS);
+    put_values(config, key, METADATA_F32, values, config->n_layers);
+}
+
+void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count)
+{
+    put_values(config, key, METADATA_U32, values, count);
 }
 
 /* ---- What most families have --------------------------------------------------------------------------- */
@@ -333,8 +346,9 @@ const char *hf_option_is_off(struct hf_config *config, const char *tensor)
 /* ---- What differs between layers ----------------------------------------------------------------------- */
 
 /* Reads layer_types: whether each layer has the window. False: there is no such list. */
-static bool read_types(struct hf_config *config, bool slides[HF_MAX_LAYERS])
+static bool read_types(struct hf_config *config)
 {
+    bool *slides = config->slides;
     const json_t *types = hf_get(config->json, config->type.keys.layer_types);
     if (!types) return false;
     if (json_array_size(types) < config->n_layers) {
@@ -353,11 +367,32 @@ static bool read_types(struct hf_config *config, bool slides[HF_MAX_LAYERS])
     return true;
 }
 
-void hf_read_windows(struct hf_config *config)
+void hf_find_windows(struct hf_config *config)
 {
     const struct hf_type *type = &config->type;
     const struct hf_key_names *keys = &type->keys;
-    bool slides[HF_MAX_LAYERS] = {false};
+    if (config->status || config->has_found_windows) return;
+    config->has_found_windows = true;
+    if (keys->layer_types && read_types(config)) return;
+    /* The pattern of exaone4 may be a text of letters for layers, which its layer_types repeats. */
+    uint32_t period = type->window_period;
+    if (json_is_integer(hf_get(config->json, keys->window_period)))
+        period = hf_count(config, config->json, keys->window_period, period);
+    uint32_t border =
+        hf_count(config, config->json, "max_window_layers", type->window_from ? type->window_from : 28);
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        config->slides[i] = type->windows == HF_WINDOWS_ALL ||
+                            (type->windows == HF_WINDOWS_PERIOD && (period == 0 || (i + 1) % period != 0)) ||
+                            (type->windows == HF_WINDOWS_FIRST && period > 0 && i % period != 0) ||
+                            (type->windows == HF_WINDOWS_FROM && i >= border) ||
+                            (type->windows == HF_WINDOWS_UNTIL && i < border && i % 2 == 0) ||
+                            (type->windows == HF_WINDOWS_NO_ROPE && !config->has_rope[i]);
+}
+
+static void read_windows(struct hf_config *config)
+{
+    const struct hf_type *type = &config->type;
+    const struct hf_key_names *keys = &type->keys;
     if (config->status || type->windows == HF_WINDOWS_NONE) return;
     bool given = json_object_get(config->json, keys->window) != NULL; /* may be null */
     uint32_t window = hf_count(config, config->json, keys->window, given ? 0 : type->window);
@@ -365,23 +400,9 @@ void hf_read_windows(struct hf_config *config)
     if (type->windows == HF_WINDOWS_FIRST && hf_get(config->json, "sliding_window"))
         window = 2 * hf_count(config, config->json, "sliding_window", 0);
     if (keys->window_switch && !hf_flag(config, config->json, keys->window_switch, false)) window = 0;
-    if (!keys->layer_types || !read_types(config, slides)) {
-        /* The pattern of exaone4 may be a text of letters for layers, which its layer_types repeats. */
-        uint32_t period = type->window_period;
-        if (json_is_integer(hf_get(config->json, keys->window_period)))
-            period = hf_count(config, config->json, keys->window_period, period);
-        uint32_t border =
-            hf_count(config, config->json, "max_window_layers", type->window_from ? type->window_from : 28);
-        for (uint32_t i = 0; i < config->n_layers; i++)
-            slides[i] = type->windows == HF_WINDOWS_ALL ||
-                        (type->windows == HF_WINDOWS_PERIOD && (period == 0 || (i + 1) % period != 0)) ||
-                        (type->windows == HF_WINDOWS_FIRST && period > 0 && i % period != 0) ||
-                        (type->windows == HF_WINDOWS_FROM && i >= border) ||
-                        (type->windows == HF_WINDOWS_UNTIL && i < border && i % 2 == 0) ||
-                        (type->windows == HF_WINDOWS_NO_ROPE && !config->has_rope[i]);
-    }
+    hf_find_windows(config);
     hf_put_count(config, "attention.sliding_window", window);
-    hf_put_layer_flags(config, "attention.sliding_window_pattern", slides);
+    hf_put_layer_flags(config, "attention.sliding_window_pattern", config->slides);
 }
 
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period)
@@ -557,7 +578,7 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     bool has_heads = !config->architecture->hf.has_no_attention;
     if (has_heads && !config->has_own_heads) put_heads(config);
     if (has_heads) hf_read_rope(config);
-    hf_read_windows(config);
+    read_windows(config);
     hf_read_quantisation(config);
     hf_read_classifier(config);
     return config->status;

@@ -30,6 +30,7 @@ struct hf_config {
     uint32_t n_rope;          /* rotated values of a head */
     uint32_t n_nope, n_value; /* of DeepSeek's heads: values of a key that aren't rotated, and of a value */
     uint32_t n_unused_rows;   /* of learnt positions, before that of the first token (RoBERTa) */
+    uint32_t n_table_rows;    /* of per_layer_token_embd, with zeros for those not stored; 0: the stored */
     uint32_t n_groups;        /* of heads that share keys and a norm (Mamba 2); 0: other families */
     uint32_t n_experts;       /* whose matrices are stored as one (Nomic); 0: other families */
     uint32_t n_ff;            /* feed_forward_length */
@@ -40,7 +41,9 @@ struct hf_config {
     bool is_hybrid;       /* some layers have states instead of attention: */
     bool is_recurrent[HF_MAX_LAYERS];
     bool has_rope[HF_MAX_LAYERS]; /* of families with layers without rope */
-    bool shared_is_dense;         /* what Granite calls a shared expert is the whole feed-forward network */
+    bool slides[HF_MAX_LAYERS];   /* has a window, once hf_find_windows has run: */
+    bool has_found_windows;
+    bool shared_is_dense; /* what Granite calls a shared expert is the whole feed-forward network */
     const struct hf_factor *factors_of_rows; /* multiplied into weights; ends with a NULL name; NULL: none */
     uint32_t n_dense;                        /* the last of the model's files: of steps behind the pooling */
     bool has_logit_score;                    /* modules.json scores by the logits of two tokens */
@@ -100,6 +103,7 @@ void hf_put_texts(struct hf_config *config, const char *key, const struct engine
 void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values);
 void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values);
 void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count);
+void hf_put_layer_floats(struct hf_config *config, const char *key, const float *values);
 
 /* rope.c: rope.* keys, and factors. */
 void hf_read_rope(struct hf_config *config);
@@ -113,6 +117,8 @@ void hf_read_classifier(struct hf_config *config);
 /* Finds has_rope: all but every no_rope_layer_interval-th layer (its default: period), or as
  * no_rope_layers says. */
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period);
+/* Finds slides, which the family may then change, before they are written. */
+void hf_find_windows(struct hf_config *config);
 /* Which layers have states: those of this kind in layer_types, or without such a list all but every
  * period-th. The others are `attention`. */
 void hf_read_recurrent_layers(struct hf_config *config, const char *kind, const char *attention,

@@ -317,6 +317,28 @@ static int add_multiplied(const struct hf_form_input *of, const struct hf_entry 
     return ENGINE_OK;
 }
 
+/* Zeros for the rows of the table of layers' inputs that are not stored: those of pictures and sounds. */
+static int add_missing_rows(const struct hf_form_input *of, const struct hf_entry *entry,
+                            const struct hf_matrices *m, struct hf_output *output)
+{
+    static const uint8_t zero[4];
+    static const struct hf_source zeros[] = {
+        {.data = zero, .size = sizeof zero, .type = ENGINE_TYPE_F32},
+        {.data = zero, .size = sizeof zero, .type = ENGINE_TYPE_F16},
+        {.data = zero, .size = sizeof zero, .type = ENGINE_TYPE_BF16},
+    };
+    uint64_t n = of->config->n_table_rows;
+    if (n <= m->n_rows || strcmp(entry->name.tensor, "per_layer_token_embd.weight") != 0) return ENGINE_OK;
+    struct hf_matrices none = *m;
+    none.source = NULL;
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
+        if (zeros[i].type == m->source->type) none.source = (struct hf_source *)(uintptr_t)&zeros[i];
+    if (!none.source || m->source->decode || m->n != 1) return refuse_rows(of, entry, m);
+    add_piece(output, &none, 0, (const uint64_t[4]){m->k, n - m->n_rows, 1, 1}, (const uint64_t[4]){0});
+    set_shape(output, m->k, n, 1);
+    return ENGINE_OK;
+}
+
 int hf_add_pieces(const struct hf_form_input *of, const struct hf_entry *entry, const struct hf_form *form,
                   const struct hf_matrices *m, struct hf_output outputs[HF_MAX_PARTS])
 {
@@ -342,7 +364,7 @@ int hf_add_pieces(const struct hf_form_input *of, const struct hf_entry *entry, 
     add_piece(outputs, m, first, (const uint64_t[4]){m->k, m->n_rows - first, m->n, 1},
               (const uint64_t[4]){m->step, m->row_step, m->matrix_step, 0});
     set_shape(outputs, m->k, m->n_rows - first, m->n);
-    return ENGINE_OK;
+    return add_missing_rows(of, entry, m, outputs);
 }
 
 size_t hf_most_pieces(const struct hf_form_input *of, const struct hf_form *form)

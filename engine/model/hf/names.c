@@ -114,22 +114,23 @@ bool hf_ends_with(const char *name, const char *end)
     return length > n && strcmp(name + length - n, end) == 0;
 }
 
-/* Whether a name is, or ends with, these words. */
-static bool ends_with_words(const char *name, const char *words)
+/* Whether the last words of a name match a pattern; *number receives the one at #. */
+static bool ends_with(const char *pattern, const char *name, uint32_t *number)
 {
-    size_t length = strlen(name), n = strlen(words);
-    if (length < n || strcmp(name + length - n, words) != 0) return false;
-    return length == n || name[length - n - 1] == '.';
+    for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
+        if (matches(pattern, name, number)) return true;
+    return false;
 }
 
 static bool find_own_outer(const struct hf_module *modules, const char *module, struct hf_name *name)
 {
     for (; modules && modules->name; modules++) {
-        if (!ends_with_words(module, modules->name)) continue;
+        if (!ends_with(modules->name, module, &name->expert)) continue;
         snprintf(name->tensor, sizeof name->tensor, "%s.weight", modules->tensor);
         name->is_embedding = strcmp(modules->tensor, "token_embd") == 0 ||
                              strcmp(modules->tensor, "position_embd") == 0 ||
-                             strcmp(modules->tensor, "token_types") == 0;
+                             strcmp(modules->tensor, "token_types") == 0 ||
+                             strcmp(modules->tensor, "per_layer_token_embd") == 0;
         return true;
     }
     return false;

@@ -35,12 +35,15 @@ static void tell_of_replaced(const struct hf_config *config, const json_t *scali
  * a rope_type means nothing. A new reference. */
 static json_t *find_kind(struct hf_config *config, const char *kind, bool adds)
 {
-    const json_t *own = object_at(config, object_at(config, config->json, "rope_parameters"), kind);
+    const json_t *all = object_at(config, config->json, "rope_parameters");
     const json_t *scaling = object_at(config, config->json, "rope_scaling");
+    json_t *preset = !all && config->type.rope ? json_read_text(config->type.rope, 0, NULL) : NULL;
+    const json_t *own = object_at(config, preset ? preset : all, kind);
     json_t *found = own ? json_copy((json_t *)(uintptr_t)own) : json_pack("{s:s}", "rope_type", "default");
     if ((!found || (adds && scaling && json_object_update(found, (json_t *)(uintptr_t)scaling) != 0)) &&
         !config->status)
         config->status = error_memory("config.json");
+    json_decref(preset);
     return found;
 }
 
@@ -77,6 +80,23 @@ static void read_llama3(struct hf_config *config, const json_t *scaling, double 
         double share = fmin(fmax((turns - low) / (high - low), 0), 1);
         config->factors[i] = (float)(1 / ((1 - share) / factor + share));
     }
+}
+
+/* The first pairs of each head have the usual angles, the others none. As llama.cpp's converter does, a
+ * factor makes those too small to count. */
+static void read_proportional(struct hf_config *config, const json_t *scaling)
+{
+    double part = hf_number(config, config->json, config->type.keys.part, 1);
+    part = hf_number(config, scaling, "partial_rotary_factor", part);
+    double factor = hf_number(config, scaling, "factor", 1);
+    uint32_t n_pairs = config->n_rope / 2, n_rotated = (uint32_t)floor(part * config->head_dim / 2);
+    if (factor <= 0)
+        hf_fail(config, ENGINE_ERROR_DATA, "rope of the type proportional has factor %g", factor);
+    if (config->status) return;
+    config->factors = metadata_allocate(config->metadata, n_pairs * sizeof(float));
+    if (!config->factors) config->status = error_memory("rope factors");
+    for (uint32_t i = 0; i < n_pairs && !config->status; i++)
+        config->factors[i] = i < n_rotated ? (float)factor : 1e30f;
 }
 
 static float *read_list(struct hf_config *config, const json_t *scaling, const char *name)
@@ -162,6 +182,10 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
         if (hf_number(config, scaling, "alpha", 0) <= 0) hf_put_flag(config, "rope.scaling.dynamic", true);
         return;
     }
+    if (strcmp(type, "proportional") == 0) {
+        read_proportional(config, scaling);
+        return;
+    }
     uint32_t n_original = read_original_context(config, scaling);
     if (n_original < 2)
         hf_fail(config, ENGINE_ERROR_DATA, "original_max_position_embeddings is %u", n_original);
@@ -181,7 +205,8 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
     } else {
         hf_fail(
             config, ENGINE_ERROR_UNSUPPORTED,
-            "rope of the type '%.32s' is not supported (supported: linear, dynamic, llama3, yarn, longrope)",
+            "rope of the type '%.32s' is not supported (supported: linear, dynamic, llama3, yarn, longrope, "
+            "proportional)",
             type);
     }
 }
@@ -199,6 +224,7 @@ static double stretch(struct hf_config *config, const json_t *scaling, double th
 static double follow_part(struct hf_config *config, const json_t *scaling, double part)
 {
     const char *type = hf_text(config, scaling, "rope_type|type");
+    if (type && strcmp(type, "proportional") == 0) return 1; /* a part of the angles, see below */
     if (part == 1 || config->type.rotary < 1 || config->type.keeps_rotary) return part;
     if (type && strcmp(type, "default") != 0)
         hf_fail(config, ENGINE_ERROR_UNSUPPORTED,

@@ -40,10 +40,16 @@ static bool begins_with_one(const char *name, const char *const *starts, size_t 
 /* What reads pictures and sound. */
 static bool is_of_senses(const char *name)
 {
-    static const char *const starts[] = {
-        "vision_",       "model.vision_",         "visual.",
-        "model.visual.", "multi_modal_projector", "model.multi_modal_projector",
-        "audio_",        "model.audio_"};
+    static const char *const starts[] = {"vision_",
+                                         "model.vision_",
+                                         "visual.",
+                                         "model.visual.",
+                                         "multi_modal_projector",
+                                         "model.multi_modal_projector",
+                                         "audio_",
+                                         "model.audio_",
+                                         "model.embed_vision.",
+                                         "model.embed_audio."};
     return begins_with_one(name, starts, sizeof starts / sizeof *starts);
 }
 

@@ -38,6 +38,7 @@ static const struct sample samples[] = {
     {"qwen3", false},          {"qwen3-yarn", false},  {"qwen3moe", false},
     {"smollm3", false},        {"stablelm", false},    {"starcoder2", INCOMPLETE},
     {"mamba", false},          {"mamba2", false},      {"seed-oss", false},
+    {"gemma3n", false},        {"gemma4-e", false},    {"gemma4-moe", false},
 #ifdef TEST_DIRECTORIES
     {"glm4", false},           {"mpt", false},         {"stablelm-12b", false},
 #endif
@@ -60,6 +61,8 @@ static const struct relative {
     {"qwen3.5-moe", 1e-4, 0}, {"arcee", 1e-5, 0},           {"jais2", 1e-5, 0},
     {"laguna", 1e-5, 0},      {"lfm2moe", 1e-5, 0},         {"ministral3", 1e-5, 0},
     {"nemotron-h", 1e-5, 24}, {"nemotron-h-moe", 1e-5, 24}, {"nemotron-h-latent", 1e-5, 24},
+    {"afmoe", 1e-5, 0},       {"cohere2-moe", 1e-5, 0},     {"gemma4", 1e-5, 0},
+    {"gemma4-kv", 1e-5, 0},
 #ifdef TEST_DIRECTORIES
     {"solar-open", 1e-5, 0},
 #endif
