@@ -107,6 +107,7 @@ struct hf_key_names {
     const char *theta;       /* rope_theta, outside rope_parameters */
     const char *local_theta; /* the same of layers with windows; NULL: one rope for all layers */
     const char *part;        /* partial_rotary_factor, outside rope_parameters */
+    const char *magnitude;   /* of longrope: attention_factor, in rope_parameters */
     const char *window;      /* sliding_window; if it is null, no layer has one */
     /* a flag without which there is no window; NULL: none is needed */
     const char *window_switch;

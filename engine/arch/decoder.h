@@ -55,6 +55,7 @@ struct experts {
     uint32_t n_groups, n_groups_used, group_score; /* as in engine_op_route */
     bool normalise;
     float floor, scale;
+    float near; /* SparseMixer: how much lower, relative to it, a logit near another may be; 0: not used */
     bool averages_shared; /* half of the sum of the shared expert and the others */
     bool has_no_gates;    /* an expert is down(activation(up)) */
     bool weigh_input;     /* weights scale the input of an expert instead of its output */
@@ -210,6 +211,8 @@ struct value *decoder_feed_forward_named(struct graph *g, const struct decoder *
 struct value *decoder_mixture(struct graph *g, const struct decoder *d, struct value *x);
 /* The router's choice from logits [n, columns], with the bias "exp_probs_b" if the file has it. */
 struct routes decoder_route(struct graph *g, const struct decoder *d, struct value *logits);
+/* sparse-mixer.c: the same by SparseMixer, of two experts. */
+struct routes decoder_route_sparsely(struct graph *g, const struct experts *e, struct value *logits);
 /* The output of the chosen experts for x [n_embd, columns]; with `mix`, their weighted sum. */
 struct value *decoder_run_experts(struct graph *g, const struct decoder *d, const struct routes *routes,
                                   struct value *x);

@@ -148,6 +148,7 @@ struct value *decoder_run_experts(struct graph *g, const struct decoder *d, cons
 struct routes decoder_route(struct graph *g, const struct decoder *d, struct value *logits)
 {
     const struct experts *e = &d->experts;
+    if (e->near > 0) return decoder_route_sparsely(g, e, logits);
     const struct route_options options = {
         .n_used = e->n_used,
         .function = e->function,

@@ -63,6 +63,7 @@
     X(olmoe)                                                                                                 \
     X(phi2)                                                                                                  \
     X(phi3)                                                                                                  \
+    X(phimoe)                                                                                                \
     X(qwen2)                                                                                                 \
     X(qwen2moe)                                                                                              \
     X(qwen2vl)                                                                                               \
@@ -157,6 +158,9 @@ struct value *gemma_layer_input(struct graph *g, const struct decoder *d, uint64
 
 /* gptneox.c: also BLOOM's and Falcon's names. */
 extern const struct hf_module gptneox_modules[];
+
+/* llama.c: Mixtral's names. */
+extern const struct hf_module mixtral_modules[];
 
 /* nomic-bert.c */
 extern const struct hf_module nomic_bert_modules[];

@@ -36,7 +36,7 @@ static const struct hf_key mixtral_numbers[] = {
     {0},
 };
 
-static const struct hf_module llama_modules[] = {
+const struct hf_module mixtral_modules[] = {
     {"block_sparse_moe.gate", "ffn_gate_inp"},
     {"block_sparse_moe.experts.#.w1", "ffn_gate_exps"},
     {"block_sparse_moe.experts.#.w3", "ffn_up_exps"},
@@ -91,6 +91,6 @@ const struct architecture arch_llama = {
     .size = sizeof(struct decoder),
     .read = llama_read,
     .build = decoder_build,
-    .hf = {.types = llama_types, .modules = llama_modules, .pairs_adjacent = true},
+    .hf = {.types = llama_types, .modules = mixtral_modules, .pairs_adjacent = true},
     .quantize = {.n_layers = 80, .needs_groups = true},
 };

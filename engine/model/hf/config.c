@@ -494,6 +494,7 @@ static void fill_type(const struct hf_family *family, struct hf_type *type)
     fill_key(&keys->activation, "hidden_act");
     fill_key(&keys->theta, "rope_theta");
     fill_key(&keys->part, "partial_rotary_factor");
+    fill_key(&keys->magnitude, "attention_factor");
     fill_key(&keys->window, "sliding_window");
     if (type->epsilon <= 0) type->epsilon = 1e-6;
     if (!type->activation) type->activation = "silu";

@@ -122,7 +122,7 @@ static void read_longrope(struct hf_config *config, const json_t *scaling, uint3
     config->factors_long = read_list(config, scaling, "long_factor");
     hf_put_text(config, "rope.scaling.type", "longrope");
     hf_put_float(config, "rope.scaling.attn_factor",
-                 hf_number(config, scaling, "attention_factor", magnitude));
+                 hf_number(config, scaling, config->type.keys.magnitude, magnitude));
 }
 
 static double yarn_magnitude(double factor, double mscale)

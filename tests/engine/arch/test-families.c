@@ -64,7 +64,7 @@ static const struct relative {
     {"afmoe", 1e-5, 0},       {"cohere2-moe", 1e-5, 0},     {"gemma4", 1e-5, 0},
     {"gemma4-kv", 1e-5, 0},
 #ifdef TEST_DIRECTORIES
-    {"solar-open", 1e-5, 0},
+    {"phimoe", 1e-5, 0},      {"solar-open", 1e-5, 0},
 #endif
 };
 enum { N_RELATIVES = sizeof relatives / sizeof *relatives };
