@@ -215,8 +215,11 @@ static bool read_deepseek(json_t *calls, struct span s)
         size_t n = strlen("```"); /* at the end: a string may hold others */
         if (s.length < n || memcmp(s.data + s.length - n, "```", n) != 0) return false;
         s.length -= n;
-    } else if (s.length == 0 && span_is(span_trim(name), "function")) {
-        return false; /* the name is missing */
+    } else if (span_is(span_trim(name), "function")) {
+        size_t brace = span_find(s, "{"); /* the published template leaves out the block of a second call */
+        if (brace == SIZE_MAX || brace == 0) return false; /* the name is missing */
+        name = (struct span){s.data, brace};
+        s = span_from(s, brace);
     }
     return append_named(calls, span_trim(name), s, (struct span){0});
 }

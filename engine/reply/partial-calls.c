@@ -150,7 +150,7 @@ static enum found read_mistral_head(const struct partial_text *text, struct head
     return read_bare(text, end + strlen(mark), head);
 }
 
-/* NAME<sep>{, or function<sep>NAME ```json { */
+/* NAME<sep>{, or function<sep>NAME ```json {, or the latter without the block */
 static enum found read_deepseek_head(const struct partial_text *text, struct head *head)
 {
     static const char mark[] = "<｜tool▁sep｜>", block[] = "```json";
@@ -161,7 +161,11 @@ static enum found read_deepseek_head(const struct partial_text *text, struct hea
         head->name = trimmed_string(text->data, end);
         return read_bare(text, begin, head);
     }
-    size_t fence = find_from(text, begin, block);
+    size_t fence = find_from(text, begin, block), brace = find_from(text, begin, "{");
+    if (brace < fence) {
+        head->name = trimmed_string(text->data + after, brace - after);
+        return read_bare(text, brace, head);
+    }
     if (fence == SIZE_MAX) return MORE;
     head->name = trimmed_string(text->data + after, fence - after);
     return read_bare(text, fence + strlen(block), head);

@@ -19,8 +19,10 @@
 /* Whether the template mentions reasoning in any form that replies know. */
 static bool knows_reasoning(const struct generation *g)
 {
+    struct engine_reply_layout layout = {.struct_size = sizeof layout};
+    engine_template_reply_layout(g->served->chat_template, &layout);
     return g->reply_format == ENGINE_REPLY_GPT_OSS || strstr(g->template_text, "think>") ||
-           strstr(g->template_text, "THINK]");
+           strstr(g->template_text, "THINK]") || (layout.reasoning_begin && layout.reasoning_begin[0]);
 }
 
 /* enable_thinking for templates that call it otherwise. gpt-oss always reasons. */

@@ -301,6 +301,11 @@ static const struct {
      "<think>Hm.</think>\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"f\">\n</｜DSML｜invoke>\n"
      "<｜DSML｜invoke name=\"g\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
      "\nR:Hm.\n0:f({})\n1:g({})"},
+    {ENGINE_REPLY_DEEPSEEK,
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```<｜tool▁call▁end｜>"
+     "\n"
+     "<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "\n0:f({})\n1:g({\"a\": 1})"},
     {ENGINE_REPLY_KIMI,
      "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\": "
      "1}"
