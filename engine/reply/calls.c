@@ -239,6 +239,7 @@ json_t *calls_read(enum calls_form form, const struct reply_layout *layout, cons
                                    : read_objects(calls, s);
         break;
     case CALLS_LAYOUT: good = layout_read(calls, s, layout, tools); break;
+    case CALLS_BARE: good = layout_read(calls, s, layout_of_bare(), tools); break;
     case CALLS_PYTHON: good = read_python(calls, s, cut); break;
     case CALLS_MISTRAL: good = read_mistral(calls, s); break;
     case CALLS_DEEPSEEK: good = read_deepseek(calls, s); break;

@@ -47,6 +47,8 @@ enum calls_form {
     CALLS_DEEPSEEK,
     /* as the format's layout says */
     CALLS_LAYOUT,
+    /* NAME><parameter=KEY>VALUE</parameter>, where a model has left out Hermes' mark before Qwen's elements */
+    CALLS_BARE,
 };
 
 /* The calls in `text`, as an array of {"name": string, "arguments": object, "id": string or absent}, at least
@@ -158,7 +160,7 @@ struct reply_mark {
     enum reply_state from;
     const char *text;
     enum reply_state to;  /* if it begins the reasoning, the next mark of the list ends that */
-    enum calls_form form; /* to REPLY_CALL: how it is written */
+    enum calls_form form; /* to REPLY_CALL: how it is written. CALLS_BARE: the mark belongs to such calls */
 };
 
 /* Llama 3 writes a call without a mark: the reply is a JSON object. */
@@ -210,6 +212,7 @@ struct engine_reply {
     bool channel;       /* REPLY_HEADER of gpt-oss: begins with the channel, whose mark is gone */
     bool quiet;         /* the end of the prompt is read: nothing is handed out */
     bool marked;        /* a mark has come */
+    bool after_bare;    /* REPLY_CONTENT: nothing but white space has come since a call of CALLS_BARE */
     bool cut;           /* the text ends where a limit cut it */
     bool ended;
     uint32_t n_calls;

@@ -103,6 +103,18 @@ const struct reply_layout *layout_of_format(uint32_t format)
     return NULL;
 }
 
+const struct reply_layout *layout_of_bare(void)
+{
+    static const struct reply_layout bare = {.kind = LAYOUT_KEYED,
+                                             .begin = "<function=",
+                                             .after_name = ">",
+                                             .end = "</function>",
+                                             .key = "<parameter=",
+                                             .after_key = ">",
+                                             .after_value = "</parameter>"};
+    return &bare;
+}
+
 uint32_t layout_format_of_mark(const char *mark)
 {
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)

@@ -35,6 +35,9 @@ struct reply_layout {
 /* The layout of an enum engine_reply_format; NULL: it has none. */
 const struct reply_layout *layout_of_format(uint32_t format);
 
+/* That of Qwen's elements after the mark that begins them. */
+const struct reply_layout *layout_of_bare(void);
+
 /* The format whose calls begin with a mark; 0: there is none. */
 uint32_t layout_format_of_mark(const char *mark);
 

@@ -219,6 +219,7 @@ static enum found read_head(const struct partial_text *text, size_t from, struct
         if (from == 0 && c != '[') return read_mistral_head(text, head);
         break;
     case CALLS_DEEPSEEK: return read_deepseek_head(text, head);
+    case CALLS_BARE: return NONE;
     case CALLS_LAYOUT:
         if (text->layout->kind != LAYOUT_OBJECTS) return read_layout_head(text, from, head);
         break;

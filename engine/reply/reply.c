@@ -62,6 +62,10 @@ static const struct reply_mark usual_marks[] = {
 
     {HERMES, REPLY_CONTENT, "<tool_call>", REPLY_CALL, CALLS_HERMES},
     {HERMES, REPLY_CALL, "</tool_call>", REPLY_CONTENT, 0},
+    /* Qwen3-Coder forgets the mark before its elements, and then writes the one behind them or not. */
+    {HERMES, REPLY_CONTENT, "<function=", REPLY_CALL, CALLS_BARE},
+    {HERMES, REPLY_CALL, "</function>", REPLY_CONTENT, CALLS_BARE},
+    {HERMES, REPLY_CONTENT, "</tool_call>", REPLY_CONTENT, CALLS_BARE},
 
     {LLAMA3, REPLY_CONTENT, "<|python_tag|>", REPLY_CALL, CALLS_PYTHON},
 
@@ -149,6 +153,10 @@ static int collect_marks(struct engine_reply *reply)
 bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_mark *mark)
 {
     if (mark->from != reply->state) return false;
+    bool bare = reply->opened && reply->opened->form == CALLS_BARE;
+    if (reply->state == REPLY_CALL && bare != (mark->form == CALLS_BARE)) return false;
+    if (mark->from == REPLY_CONTENT && mark->to == REPLY_CONTENT && mark->form == CALLS_BARE)
+        return reply->after_bare;
     return reply->tools || (mark->to != REPLY_CALL && mark->to != REPLY_BETWEEN);
 }
 
@@ -288,6 +296,7 @@ static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, 
     if (was == REPLY_CONTENT || was == REPLY_REASONING) status = end_text(reply, mark, length);
     if (was == REPLY_BETWEEN) status = end_between(reply, mark, length);
     if (was == REPLY_CALL) status = reply_end_call(reply, length, mark->text, mark_is_end(mark));
+    reply->after_bare = was == REPLY_CALL && mark->form == CALLS_BARE;
     if (was == REPLY_HEADER)
         status = mark->to == REPLY_HEADER ? end_header(reply, length)
                                           : reply_add_lead(reply, reply->held.data, length);
@@ -316,6 +325,7 @@ static const struct reply_layout *layout_of_call(const struct engine_reply *repl
     if (reply->state != REPLY_CALL || reply->plain || !reply->first || !reply->opened) return NULL;
     bool is_own = reply->opened->form == CALLS_LAYOUT,
          has_elements = reply->opened->form == CALLS_HERMES && reply->first == '<';
+    if (reply->opened->form == CALLS_BARE) return layout_of_bare();
     return is_own || has_elements ? reply->layout : NULL;
 }
 
@@ -365,7 +375,11 @@ static const struct reply_mark *find_mark(struct engine_reply *reply, size_t *at
             continue;
         }
         const char *text = reply->held.data + *at;
-        if (!reply->begins[(unsigned char)*text]) continue;
+        bool space = is_json_space(*text);
+        if (!reply->begins[(unsigned char)*text]) {
+            reply->after_bare = reply->after_bare && space;
+            continue;
+        }
         size_t left = reply->held.size - *at;
         bool begins = false;
         for (size_t i = 0; i < reply->n_marks; i++) {
@@ -378,6 +392,7 @@ static const struct reply_mark *find_mark(struct engine_reply *reply, size_t *at
             begins = true;
         }
         if (begins) break;
+        reply->after_bare = reply->after_bare && space;
     }
     reply->n_searched = *at;
     return NULL;

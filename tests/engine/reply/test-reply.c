@@ -274,6 +274,15 @@ static const struct {
     uint32_t format;
     const char *text, *parts;
 } marked_calls[] = {
+    /* Qwen3-Coder without the mark before its elements, and with one behind them. */
+    {ENGINE_REPLY_HERMES,
+     "I look.\n<function=weather>\n<parameter=city>\n7 </function>\n</parameter>\n</function>\n</tool_call>",
+     "\nC:I look.\n0:weather({\"city\": \"7 </function>\"})"},
+    {ENGINE_REPLY_HERMES, "<function=f>\n</function>\n<function=g>\n</function> ok </tool_call>",
+     "\n0:f({})\n1:g({})\nC:ok </tool_call>"},
+    {ENGINE_REPLY_HERMES, "Write <function=NAME> and </function>.",
+     "\nC:Write <function=NAME> and </function>."},
+    {ENGINE_REPLY_HERMES, "x <function=f and", "\nC:x <function=f and"},
     {ENGINE_REPLY_GLM,
      "<think>Hm.</think>I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>12</arg_value>\n"
      "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>f\n</tool_call>",
