@@ -47,7 +47,7 @@ enum calls_form {
     CALLS_DEEPSEEK,
     /* as the format's layout says */
     CALLS_LAYOUT,
-    /* NAME><parameter=KEY>VALUE</parameter>, where a model has left out Hermes' mark before Qwen's elements */
+    /* NAME><parameter=KEY>VALUE</parameter>, where a model has left out the mark before Qwen's elements */
     CALLS_BARE,
 };
 

@@ -134,6 +134,11 @@ Test(queue_reasoning, with_a_grammar)
     make_grammar("root ::= \"[THINK]\" [b-d]* \"[/THINK]\" \"ok\"");
     run_limited(&any, 4, 6, &plain);
     expect_texts("[THINK]", 4, "[/THINK]ok");
+    static const struct engine_reply_options gemma = {.struct_size = sizeof gemma,
+                                                      .format = ENGINE_REPLY_GEMMA4};
+    make_grammar("root ::= \"<|channel>thought\" [b-d]* \"<channel|>\" \"ok\"");
+    run_limited(&gemma, 4, 6, &plain);
+    expect_texts("<|channel>thought", 4, "<channel|>ok");
     /* The mark waits until it may come. */
     make_grammar("root ::= \"<think>\" [b-d]{9} \"</think>\" \"ok\"");
     run_limited(&any, 2, 6, &plain);
