@@ -48,6 +48,7 @@ struct hf_form {
     const char *tensor; /* after "blk.N."; NULL: the end of the list */
     enum hf_form_kind kind;
     bool is_transposed; /* stored with the inputs as rows */
+    bool is_either;     /* of the experts' matrices: in some directories, which the width tells */
     const char *outputs[3];
 };
 

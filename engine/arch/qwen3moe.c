@@ -52,12 +52,13 @@ static const struct hf_key qwen3vlmoe_numbers[] = {
     {0},
 };
 
+/* The published matrices are transposed, those that transformers 5 writes are not. */
 static const struct hf_form qwen3vlmoe_forms[] = {
     {.tensor = "ffn_gate_up_exps",
      .kind = FORM_HALVES,
-     .is_transposed = true,
+     .is_either = true,
      .outputs = {"ffn_gate_exps", "ffn_up_exps"}},
-    {.tensor = "ffn_down_exps", .is_transposed = true},
+    {.tensor = "ffn_down_exps", .is_either = true},
     {0},
 };
 

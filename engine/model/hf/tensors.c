@@ -304,6 +304,16 @@ static int add_tensor(struct reader *reader, const char *name, const struct hf_o
     return status;
 }
 
+/* Whether matrices are stored with the inputs as rows. */
+static bool is_transposed(const struct reader *reader, const struct hf_entry *entry,
+                          const struct hf_form *form)
+{
+    const struct safetensors_tensor *stored = entry->stored;
+    if (!form->is_either || stored->n_dims != 3) return form->is_transposed;
+    bool is_down = strcmp(form->tensor, "ffn_down_exps") == 0; /* the outputs have the model's width */
+    return stored->ne[is_down ? 1 : 2] != reader->config->n_embd;
+}
+
 /* Finds how to read a stored tensor. */
 static int view_entry(struct reader *reader, const struct hf_entry *entry, const struct hf_form *form,
                       struct hf_matrices *m)
@@ -321,7 +331,7 @@ static int view_entry(struct reader *reader, const struct hf_entry *entry, const
     m->source = metadata_allocate(reader->model->metadata, sizeof *m->source);
     if (!m->source) return error_memory("tensor list");
     *m->source = (struct hf_source){.data = stored->data, .size = stored->size, .type = stored->type};
-    return hf_view_matrices(&reader->of, entry, form->is_transposed, m);
+    return hf_view_matrices(&reader->of, entry, is_transposed(reader, entry, form), m);
 }
 
 /* Stored tensors of one name, which have to be alike, and the experts of a layer. */
