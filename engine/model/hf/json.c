@@ -3,11 +3,36 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "common/json-read.h"
 #include "model/file.h"
+
+int hf_json_hide_infinity(const char *text, size_t length, char **copy)
+{
+    static const char word[] = "Infinity";
+    const size_t size = strlen(word);
+    bool is_string = false;
+    *copy = NULL;
+    if (!memmem(text, length, word, size)) return ENGINE_OK;
+    *copy = malloc(length);
+    if (!*copy) return error_memory("JSON");
+    memcpy(*copy, text, length);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\\' && is_string)
+            i++;
+        else if (text[i] == '"')
+            is_string = !is_string;
+        else if (!is_string && length - i >= size && memcmp(text + i, word, size) == 0) {
+            if (i > 0 && text[i - 1] == '-') (*copy)[i - 1] = ' ';
+            memcpy(*copy + i, "null    ", size);
+        }
+    }
+    return ENGINE_OK;
+}
 
 static int read_file(const char *path, uint64_t limit, bool is_array, json_t **json)
 {
@@ -23,8 +48,12 @@ static int read_file(const char *path, uint64_t limit, bool is_array, json_t **j
     } else {
         const char *text = (const char *)data;
         size_t length = (size_t)size;
+        char *copy = NULL;
         status = text_begin(path, &text, &length);
+        if (!status) status = hf_json_hide_infinity(text, length, &copy);
+        if (copy) text = copy;
         *json = !status && length > 0 ? json_read(text, length, JSON_REJECT_DUPLICATES, &error) : NULL;
+        free(copy);
         if (status)
             *json = NULL;
         else if (!*json)

@@ -3,6 +3,7 @@
 #define ENGINE_MODEL_HF_JSON_H
 
 #include <jansson.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Reads a file whose value is an object, of at most `limit` bytes, without duplicate keys. The caller
@@ -10,5 +11,9 @@
 int hf_json_read(const char *path, uint64_t limit, json_t **json);
 /* The same for a file whose value is an array. */
 int hf_json_read_array(const char *path, uint64_t limit, json_t **json);
+
+/* Python writes infinity as a word that JSON doesn't have, in config.json as the end of a range without one.
+ * It becomes null, in a copy that the caller frees; NULL: there is none. ENGINE_ERROR_MEMORY. */
+int hf_json_hide_infinity(const char *text, size_t length, char **copy);
 
 #endif

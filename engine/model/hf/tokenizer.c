@@ -14,6 +14,7 @@
 #include "common/printable.h"
 #include "model/file.h"
 #include "model/hf/internal.h"
+#include "model/hf/json.h"
 #include "model/hf/tokenizer-parts.h"
 
 int hf_tokenizer_fail(const struct hf_tokenizer *work, int status, const char *format, ...)
@@ -133,8 +134,12 @@ static int read_json(const char *directory, const char *name, size_t flags, stru
         bool deep = false;
         const char *text = (const char *)data;
         size_t length = (size_t)size;
+        char *copy = NULL;
         status = text_begin(path, &text, &length);
+        if (!status && !taken) status = hf_json_hide_infinity(text, length, &copy);
+        if (copy) text = copy;
         if (!status) *json = load_json(text, length, JSON_REJECT_DUPLICATES | flags, taken, &deep, &error);
+        free(copy);
         if (status)
             ; /* the encoding differs */
         else if (deep)

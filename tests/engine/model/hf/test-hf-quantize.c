@@ -182,7 +182,8 @@ static void write_mamba2(const char *to)
     struct tensor_file *file = tensor_file_create();
     cr_assert_eq(mkdir(to, 0755), 0);
     files_write_text(files_path(to, "config.json"),
-                     "{\"model_type\": \"mamba2\", \"hidden_size\": 16, \"num_heads\": 4, \"head_dim\": 8, "
+                     "{\"model_type\": \"mamba2\", \"time_step_limit\": [0.0, Infinity], \"hidden_size\": "
+                     "16, \"num_heads\": 4, \"head_dim\": 8, "
                      "\"state_size\": 8, \"n_groups\": 2, \"vocab_size\": 96, \"num_hidden_layers\": 1}");
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         const struct stored *t = &tensors[i];
