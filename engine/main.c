@@ -82,7 +82,7 @@ const struct command commands[] = {
      .run = command_info},
     {.name = "logits",
      .synopsis = "[-m MODEL] --text TEXT|--tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
-     .summary = "Writes the logits or the hidden states of every position of a list of tokens.",
+     .summary = "Writes the logits or hidden states at every position of a list of tokens.",
      .details = "The file is in NumPy format: float32, [tokens, vocabulary]. An existing file is replaced "
                 "only when the new one is complete; a device, a FIFO or a symbolic link is written directly. "
                 "OUT must not be one of the input files.\n"
@@ -112,7 +112,7 @@ const struct command commands[] = {
      .run = command_score},
     {.name = "embed",
      .synopsis = "[-m MODEL] TEXT... | -f FILE [-o OUT.npy] [OPTION...]",
-     .summary = "Turns texts into vectors whose angles tell how alike the texts are.",
+     .summary = "Turns texts into vectors whose angles show how similar the texts are.",
      .details = "The model is an encoder (BERT and its relatives) or a decoder trained for embeddings. Each "
                 "text becomes a line of numbers, or with --json a line of JSON: index, id, tokens, "
                 "embedding. Results do not depend on which texts are computed together.\n"
@@ -127,12 +127,12 @@ const struct command commands[] = {
      .run = command_embed},
     {.name = "rerank",
      .synopsis = "[-m MODEL] -q QUERY DOCUMENT... | -f FILE [--top-n N] [--json] [OPTION...]",
-     .summary = "Puts documents in the order in which they answer a query.",
-     .details = "The model is a reranker: an encoder with a classification head of one label that reads the "
-                "query and a document together, or qwen3-reranker. Each line is the score, the document's "
-                "number from 0 on, and its text, the best first; with --json a line of JSON: index, id, "
-                "relevance_score, tokens, document. Scores are those of the head, as llama.cpp gives them: "
-                "they compare documents of one query.",
+     .summary = "Ranks documents by how well they answer a query.",
+     .details =
+         "The model is a reranker: an encoder with a classification head of one label that reads the query "
+         "and a document together, or qwen3-reranker. Each line is the score, the document's number, counted "
+         "from 0, and its text, the best first; with --json a line of JSON: index, id, relevance_score, "
+         "tokens, document. Scores are the head's own, as in llama.cpp: they compare documents of one query.",
      .examples =
          "  engine rerank -m bge-reranker.gguf -q \"capital of France\" \"Paris is.\" \"I like tea.\"\n"
          "  engine rerank -m bge-reranker.gguf -q \"capital of France\" -f passages.jsonl --top-n 3\n",
@@ -141,7 +141,7 @@ const struct command commands[] = {
      .run = command_rerank},
     {.name = "classify",
      .synopsis = "[-m MODEL] TEXT... | -f FILE [--top-n N] [--json] [OPTION...]",
-     .summary = "Tells which labels fit texts, by a model with a classification head.",
+     .summary = "Labels texts with a model that has a classification head.",
      .details =
          "Each text becomes a line of its labels and their probabilities, the most likely first; with --json "
          "a line of JSON: index, id, tokens, labels. Probabilities are a softmax if one label applies, a "
@@ -153,14 +153,15 @@ const struct command commands[] = {
      .run = command_classify},
     {.name = "perplexity",
      .synopsis = "[-m MODEL] -f FILE [--stride N] [--save-logits FILE] [--kl FILE] [OPTION...]",
-     .summary = "Measures how well a model predicts a text, or how far it is from another.",
+     .summary =
+         "Measures how well a model predicts a text, or how far its predictions are from another model's.",
      .details = "The perplexity is the exponential of the mean negative log-probability of the text's "
                 "tokens. The text is cut into windows of -c tokens (default: 512), and the second half of "
                 "each window counts, as in llama-perplexity. With --stride, windows overlap and every token "
                 "counts once, as in the documentation of transformers.\n"
                 "--save-logits keeps the predictions in a file. With --kl, another type of the model, or "
                 "another model with the same vocabulary, is compared with them: Kullback-Leibler divergence, "
-                "how often both find the same token most likely, and the ratio of the perplexities.",
+                "how often both agree on the most likely token, and the ratio of the perplexities.",
      .examples = "  engine perplexity -m llama-F16.gguf -f text.txt\n"
                  "  engine perplexity -m llama-F16.gguf -f text.txt -c 2048 --stride 512 --json\n"
                  "  engine perplexity -m llama-F16.gguf -f text.txt --save-logits f16.logits\n"
@@ -169,22 +170,22 @@ const struct command commands[] = {
     {.name = "imatrix",
      .synopsis = "[-m MODEL] -f FILE -o OUT.gguf [--chunks N] [--in-file FILE...] [OPTION...]",
      .summary = "Measures which columns of a model's matrices matter, for `engine quantize --imatrix`.",
-     .details =
-         "Runs a text in windows of -c tokens (default: 512) and adds up the squares of each matrix's "
-         "inputs; for experts, of those tokens that use them. The file is in the GGUF format of llama.cpp's "
-         "llama-imatrix, and llama-quantize takes it too. The model should be in F16, BF16 or F32, and the "
-         "text like what the model will be used for: 100 windows are plenty, for models with experts more.",
+     .details = "Runs a text in windows of -c tokens (default: 512) and adds up the squares of each matrix's "
+                "inputs; for experts, only of the tokens that use them. The file is in the GGUF format of "
+                "llama.cpp's llama-imatrix, and llama-quantize takes it too. The model should be in F16, "
+                "BF16 or F32, and the text like what the model will be used for: 100 windows are enough, but "
+                "models with experts need more.",
      .examples = "  engine imatrix -m llama-F16.gguf -f text.txt -o llama.imatrix.gguf\n"
                  "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M --imatrix llama.imatrix.gguf\n"
                  "  engine imatrix -m llama-F16.gguf -f more.txt --in-file llama.imatrix.gguf -o both.gguf\n",
      .run = command_imatrix},
     {.name = "attention",
      .synopsis = "[-m MODEL] -p PROMPT [--layer L|all] [--head H|mean|max|all] [--token T] [-o FILE]",
-     .summary = "Shows what the tokens of a text look at.",
-     .details = "Without -o, lists the tokens that one token sees in a layer, the one with the largest "
-                "weight first. Weights are those after the softmax, so those of a token add up to 1 (less if "
-                "the model has sinks); tokens that it doesn't see are left out, or 0 in files.\n"
-                "Layers whose device can't hand out weights run their attention on the CPU.",
+     .summary = "Shows which tokens the tokens of a text attend to.",
+     .details = "Without -o, lists the tokens that one token attends to in a layer, the largest weight "
+                "first. Weights are taken after the softmax, so those of a token add up to 1 (less if the "
+                "model has sinks). Tokens that it cannot see are left out; in files they are 0.\n"
+                "In layers whose device can't return weights, attention runs on the CPU.",
      .examples = "  engine attention -m llama.gguf -p \"The movie was great\"\n"
                  "  engine attention -m llama.gguf -f review.txt --layer 3 --head all --token sentiment\n"
                  "  engine attention -m llama.gguf -f review.txt -o weights.npy\n"
@@ -231,7 +232,7 @@ const struct command commands[] = {
          "LAYERS counts the layers whose attention runs on a device. `parts` means that the device holds "
          "weights only of layers whose attention runs elsewhere; `-` means that it holds only other weights, "
          "such as the embedding. With -v, run, logits and bench report what each device holds. MESSAGES and "
-         "BYTES are those that a token costs, to another machine and back (docs/cluster.md).",
+         "BYTES count what goes to another machine and back for each token (docs/cluster.md).",
      .examples = "  engine plan -m llama.gguf\n"
                  "  engine plan -m llama.gguf --time\n"
                  "  engine plan -m llama.gguf --cluster machines.json\n"
@@ -239,12 +240,12 @@ const struct command commands[] = {
      .run = command_plan},
     {.name = "template",
      .synopsis = "[-m MODEL] --messages FILE [--tools FILE] [--chat-template NAME|FILE] [--ids]",
-     .summary = "Shows what a chat template makes of a conversation.",
+     .summary = "Renders a conversation with a chat template.",
      .details =
          "Prints the text that a model gets for a conversation, and nothing else; --ids prints its tokens. "
          "The template is the model's own, or the one that --chat-template names; docs/templates.md lists "
-         "those that come with the engine. Special tokens are those that the template writes: what spells "
-         "one in a message remains text. A model file with a vocabulary and no weights is sufficient.",
+         "those that come with the engine. Only the template writes special tokens: one that a message "
+         "spells out remains text. A model file with a vocabulary and no weights is sufficient.",
      .examples =
          "  engine template -m model.gguf --messages chat.json\n"
          "  engine template -m model.gguf --messages chat.json --tools tools.json --ids\n"
@@ -276,7 +277,7 @@ const struct command commands[] = {
                 "ENGINE_PLUGIN_PATH (separated by colons), in `plugin_dirs` of engine.conf, and in its own "
                 "folder. The first plugin of each name is used. The engine refuses a file or folder that "
                 "belongs to anyone but you and root, or that others may write to (such as /tmp).\n"
-                "`check` loads only the plugin FILE.so and tries everything that it claims: for a backend, "
+                "`check` loads only the plugin FILE.so and tests everything that it claims: for a backend, "
                 "each operation over types, shapes and strides against a reference, then buffers, weights, "
                 "streams, errors and threads; for a tokenizer, each model kind with a made-up vocabulary. "
                 "ERROR is the largest difference, relative to the size of the result; OF ALLOWED is the "
@@ -296,9 +297,10 @@ const struct command commands[] = {
     {.name = "worker",
      .synopsis = "[OPTION...]",
      .summary = "Offers this machine's devices to an engine on another one, through MPI.",
-     .details = "mpirun or srun starts workers together with the command that uses their devices, which is "
-                "rank 0. There they are called mpi1.cpu, mpi2.vulkan0 and so on, after the worker's rank. A "
-                "worker ends with that command. docs/cluster.md says how to start and what to expect.",
+     .details =
+         "mpirun or srun starts workers together with the command that uses their devices, which is rank 0. "
+         "Devices are named after the worker's rank: mpi1.cpu, mpi2.vulkan0 and so on. A worker ends with "
+         "that command. docs/cluster.md says how to start workers and what to expect.",
      .examples = "  engine worker --backend cpu -t 16\n"
                  "  engine worker -m llama.gguf --weights local\n"
                  "  mpirun -n 1 engine run -m llama.gguf -p \"One day\" --backend mpi : -n 2 engine worker\n"

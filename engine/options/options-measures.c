@@ -25,8 +25,8 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(decoder_tokens_file),
      .commands = " logits ",
-     .help = "Of a model with an encoder and a decoder (T5): the decoder's token ids, whose logits are "
-             "written; the other tokens are the encoder's text"},
+     .help = "For models with an encoder and a decoder (T5): the decoder's token ids, whose logits are "
+             "written; the other tokens are the encoder's input"},
 
     {.name = "file",
      .letter = 'f',
@@ -53,8 +53,8 @@ const struct option options_measures[] = {
      .commands = " perplexity ",
      .minimum = 1,
      .maximum = 1e9,
-     .help = "Begins a window every N tokens, and counts each token once (default: windows side by side, of "
-             "which the second half counts)"},
+     .help = "Starts a window every N tokens and counts each token once (default: adjacent windows, of which "
+             "the second half counts)"},
 
     {.name = "save-logits",
      .value = "FILE",
@@ -63,8 +63,8 @@ const struct option options_measures[] = {
      .target = AT(save_logits),
      .commands = " perplexity ",
      .also = " --save-all-logits ",
-     .help = "Writes the predictions to a file, as the reference for --kl: two bytes for each token of the "
-             "vocabulary and each token that counts"},
+     .help = "Writes the predictions to a file, as the reference for --kl: two bytes per token that counts "
+             "and token of the vocabulary"},
 
     {.name = "kl",
      .value = "FILE",
@@ -72,7 +72,7 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(kl_file),
      .commands = " perplexity ",
-     .help = "Compares with the predictions in a file of --save-logits, which has the text, too"},
+     .help = "Compares with the predictions in a file from --save-logits, which also has the text"},
 
     {.name = "output",
      .letter = 'o',
@@ -100,7 +100,7 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(in_files),
      .commands = " imatrix ",
-     .help = "Adds to what an importance matrix of the same model has; may be repeated"},
+     .help = "Adds to an importance matrix of the same model; may be repeated"},
 
     {.name = "output-frequency",
      .value = "N",
@@ -143,7 +143,7 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(answers),
      .commands = " score ",
-     .help = "An answer to score; may be repeated. Its tokens are those of the text by itself"},
+     .help = "An answer to score, tokenized by itself; may be repeated"},
 
     {.name = "answer-tokens-file",
      .value = "FILE",
@@ -170,7 +170,7 @@ const struct option options_measures[] = {
      .target = AT(n_logprobs),
      .commands = " score ",
      .maximum = 1000,
-     .help = "With --json: adds the N most likely tokens in the place of each token"},
+     .help = "With --json: adds the N most likely tokens at each position"},
 
     {.name = "parallel",
      .value = "N",
@@ -182,7 +182,7 @@ const struct option options_measures[] = {
      .minimum = 1,
      .maximum = 1024,
      .also = " -np ",
-     .help = "Number of answers that are scored at once"},
+     .help = "Number of answers scored at once"},
 
     {.name = "top",
      .value = "N",
@@ -212,7 +212,7 @@ const struct option options_measures[] = {
      .target = AT(prompt),
      .commands = " logits ",
      .also = " -p --prompt ",
-     .help = "A text, whose tokens run; `-` reads it from standard input"},
+     .help = "The text; `-` reads it from standard input"},
 
     {.name = "hidden",
      .value = "FILE",
@@ -237,8 +237,8 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(token),
      .commands = " logits ",
-     .help = "--lens: the token after which the next one is wanted: its number, from 0, or a text of the "
-             "prompt, whose last token it is (default: the last one)"},
+     .help = "--lens: predicts what follows this token: its number, from 0, or a part of the prompt, whose "
+             "last token counts (default: the last one)"},
 
     {.name = "prompt",
      .letter = 'p',
@@ -265,8 +265,8 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(output),
      .commands = " attention ",
-     .help = "Writes a file, by its ending: .npy (float32, [layers, heads, queries, keys]), .png (a picture "
-             "of one layer), .html (a page to look through layers and heads)"},
+     .help = "Writes a file of the kind that its extension says: .npy (float32, [layers, heads, queries, "
+             "keys]), .png (a picture of one layer), .html (a page to browse layers and heads)"},
 
     {.name = "layer",
      .value = "N|all",
@@ -293,8 +293,8 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(token),
      .commands = " attention ",
-     .help = "The token that looks: its number, from 0, or a text of the prompt, whose last token it is "
-             "(default: the last token of the prompt; for files all)"},
+     .help = "The token whose weights are shown: its number, from 0, or a part of the prompt, whose last "
+             "token counts (default: the last token of the prompt; for files all)"},
 
     {.name = "token-text",
      .value = "TEXT",
@@ -302,7 +302,7 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(token_text),
      .commands = " attention logits ",
-     .help = "The same as --token TEXT, also for a text of digits"},
+     .help = "Like --token TEXT, also for a text that is a number"},
 
     {.name = "prompt",
      .letter = 'p',
@@ -358,8 +358,8 @@ const struct option options_measures[] = {
      .group = GROUP_MAIN,
      .target = AT(sequences),
      .commands = " bench ",
-     .help = "Measures so many sequences at once, one number after the other: `1,2,4,8`. Each has its own "
-             "prompt and is then decoded; speeds are of all sequences together"},
+     .help = "Measures this many sequences at once, and each of several numbers in turn: `1,2,4,8`. Each "
+             "sequence has its own prompt and is then decoded; speeds are totals over all sequences"},
     {.next = options_embeddings},
 };
 
@@ -390,8 +390,8 @@ const struct option options_embeddings[] = {
      .group = GROUP_MAIN,
      .target = AT(tokens_file),
      .commands = " rerank ",
-     .help = "Reads the token ids of query and document together from a NumPy file, as the model gets them, "
-             "in place of -q and the documents"},
+     .help = "Reads the token ids of a query and a document, together as the model gets them, from a NumPy "
+             "file instead of -q and the documents"},
 
     {.name = "prompt",
      .letter = 'p',
@@ -400,7 +400,7 @@ const struct option options_embeddings[] = {
      .group = GROUP_MAIN,
      .target = AT(prompt),
      .commands = " embed ",
-     .help = "Is put before each text; an empty one leaves out the prompt that the model has by default"},
+     .help = "A prompt to put before each text; an empty one turns off the model's default prompt"},
 
     {.name = "prompt-name",
      .value = "NAME",
@@ -416,9 +416,8 @@ const struct option options_embeddings[] = {
      .group = GROUP_MAIN,
      .target = AT(truncate),
      .commands = " embed rerank classify ",
-     .help = "Cuts the end off texts that are longer than the model reads, instead of refusing them; of a "
-             "query and a "
-             "document the longer one first"},
+     .help = "Cuts the end off texts that are too long for the model instead of refusing them; of a query "
+             "and a document, the longer one first"},
 
     {.name = "pooling",
      .value = "KIND",
@@ -463,7 +462,7 @@ const struct option options_embeddings[] = {
      .target = AT(output),
      .commands = " embed ",
      .help = "Writes the embeddings as a NumPy file: float32, [texts, numbers]; with --pooling none [tokens, "
-             "numbers] of all texts one after the other"},
+             "numbers], text after text"},
 
     {.name = "parallel",
      .value = "N",
@@ -475,7 +474,7 @@ const struct option options_embeddings[] = {
      .minimum = 1,
      .maximum = 1024,
      .also = " -np ",
-     .help = "Number of texts that are computed at once at most"},
+     .help = "Maximum number of texts computed at once"},
 
     {.name = "query",
      .letter = 'q',
@@ -494,14 +493,14 @@ const struct option options_embeddings[] = {
      .commands = " rerank classify ",
      .minimum = 1,
      .maximum = 1e9,
-     .help = "Prints the N best only: documents, or labels of each text"},
+     .help = "Prints only the N best: documents, or labels of each text"},
 
     {.name = "in-order",
      .kind = OPTION_FLAG,
      .group = GROUP_MAIN,
      .target = AT(in_order),
      .commands = " rerank ",
-     .help = "Prints the documents in their order, not the best first"},
+     .help = "Prints the documents in the order given, not the best first"},
 
     {.name = "raw",
      .kind = OPTION_FLAG,
@@ -509,6 +508,6 @@ const struct option options_embeddings[] = {
      .target = AT(raw_scores),
      .commands = " classify ",
      .help =
-         "Prints the scores of the head, without the softmax or sigmoid that makes probabilities of them"},
+         "Prints the scores of the head, without the softmax or sigmoid that turns them into probabilities"},
     {.next = options_others},
 };

@@ -21,7 +21,8 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(prompt_file),
      .commands = " run bench ",
-     .help = "Reads the prompt from a file (bench: that of --lookup and --draft, which is otherwise random)"},
+     .help =
+         "Reads the prompt from a file (bench: for --lookup and --draft, whose prompt is otherwise random)"},
 
     {.name = "predict",
      .letter = 'n',
@@ -49,7 +50,7 @@ const struct option options_text[] = {
      .maximum = 1e9,
      .endless = true,
      .also = " --n-predict ",
-     .help = "Maximum number of tokens of an answer (default: -1, as many as the model writes)"},
+     .help = "Maximum number of tokens in an answer (default: -1, until the model ends it)"},
 
     {.name = "system",
      .value = "TEXT",
@@ -127,8 +128,8 @@ const struct option options_text[] = {
      .commands = " run batch ",
      .maximum = 1000,
      .help = "Reports the probability of each generated token and the N most likely tokens, before any "
-             "sampler: run writes lines of JSON, to standard output instead of the text or to "
-             "--logprobs-file; batch adds them to the results; 0: off"},
+             "sampler. run writes lines of JSON to standard output in place of the text, or to "
+             "--logprobs-file; batch adds them to the results. 0: off"},
 
     {.name = "logprobs-file",
      .value = "FILE",
@@ -143,15 +144,15 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(ignore_end),
      .commands = WRITING,
-     .help = "Never chooses the tokens that end a text"},
+     .help = "Never samples tokens that end a text"},
 
     {.name = "lookup",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(lookup),
      .commands = GUESSING,
-     .help = "Guesses tokens from what the text has said before, and checks several in one step where that "
-             "is faster; the text is the same"},
+     .help = "Guesses tokens from earlier parts of the text, and checks several in one step where that is "
+             "faster; the text stays the same"},
 
     {.name = "draft",
      .value = "FILE",
@@ -160,7 +161,8 @@ const struct option options_text[] = {
      .target = AT(draft),
      .commands = GUESSING,
      .also = " -md --model-draft --spec-draft-model ",
-     .help = "Guesses tokens with this smaller model of the same vocabulary; the text is the same"},
+     .help =
+         "Guesses tokens with this smaller model, which has the same vocabulary; the text stays the same"},
 
     {.name = "draft-max",
      .value = "N",
@@ -171,7 +173,8 @@ const struct option options_text[] = {
      .minimum = 1,
      .maximum = 15,
      .also = " --draft-n --spec-draft-n-max ",
-     .help = "Tokens guessed in a step at most (default: 15); how many follows from what pays"},
+     .help =
+         "Maximum number of tokens guessed in a step (default: 15); the number adapts to what is fastest"},
 
     {.name = "draft-min",
      .value = "N",
@@ -182,7 +185,8 @@ const struct option options_text[] = {
      .minimum = 1,
      .maximum = 15,
      .also = " --draft-n-min --spec-draft-n-min ",
-     .help = "Guesses no fewer tokens in a step, or none; if equal to --draft-max, always so many"},
+     .help = "Minimum number of tokens guessed in a step that guesses; if equal to --draft-max, the number "
+             "is fixed"},
 
     {.name = "no-echo",
      .kind = OPTION_FLAG,
@@ -198,8 +202,8 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(prompt_cache),
      .commands = " run ",
-     .help = "Keeps the computed prompt in a file; the next run computes only what its prompt does not have "
-             "in common with it"},
+     .help = "Keeps the computed prompt in a file; the next run computes its prompt only from where the two "
+             "differ"},
 
     {.name = "prompt-cache-all",
      .kind = OPTION_FLAG,
@@ -237,7 +241,7 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(documents),
      .commands = " template ",
-     .help = "A JSON array of documents, for templates that know of them"},
+     .help = "A JSON array of documents, for templates that use them"},
 
     {.name = "chat-template",
      .value = "NAME|FILE",
@@ -280,15 +284,14 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(no_generation_prompt),
      .commands = " template ",
-     .help = "Ends with the last message, without the words that begin the model's answer"},
+     .help = "Ends with the last message, without the beginning of the model's answer"},
 
     {.name = "ids",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(ids),
      .commands = " template tokenize batch ",
-     .help = "Prints the ids of tokens in place of texts, a line for each text (batch: adds them to each "
-             "result)"},
+     .help = "Prints token ids instead of text, one line per text (batch: adds them to each result)"},
 
     {.name = "null",
      .letter = '0',
@@ -310,8 +313,7 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(special),
      .commands = " run batch logits attention score embed classify perplexity imatrix tokenize ",
-     .help =
-         "Encodes special tokens that are spelled out in the text as such (tokenize --decode: prints them)"},
+     .help = "Recognises special tokens that are spelled out in the text (tokenize --decode: prints them)"},
 
     {.name = "decode",
      .kind = OPTION_FLAG,
@@ -342,8 +344,8 @@ const struct option options_text[] = {
      .group = GROUP_MAIN,
      .target = AT(output),
      .commands = " batch ",
-     .help = "Writes the results to a file. If it has results of the same batch, which was stopped or "
-             "killed, the rest is appended (default: standard output)"},
+     .help = "Writes the results to a file. If the file has results of the same batch, which was "
+             "interrupted, the rest is appended (default: standard output)"},
 
     {.name = "restart",
      .kind = OPTION_FLAG,
@@ -362,7 +364,7 @@ const struct option options_text[] = {
      .minimum = 1,
      .maximum = 1024,
      .also = " -np ",
-     .help = "Number of texts that are generated at once"},
+     .help = "Number of texts generated at once"},
     {.next = options_measures},
 };
 
@@ -494,8 +496,8 @@ const struct option options_sampling[] = {
      .target = AT(early_stopping),
      .choices = "true|false|never",
      .commands = " run batch ",
-     .help = "With --beams, once N texts have ended: true stops, false goes on while the best beam is better "
-             "than the worst of them, never while it could become so (default: false)"},
+     .help = "With --beams, when N texts have ended: true stops; false continues while the best beam scores "
+             "higher than the worst of them; never continues while it still could (default: false)"},
     SAMPLING_SEED(" chat ", "Seed of the first answer; each further one has the next (default, or -1: a "
                             "random one, which /stats shows)"),
     SAMPLING_SEED(" run ", "Makes the text reproducible (default, or -1: a random seed, printed at the end)"),

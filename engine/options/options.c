@@ -35,7 +35,7 @@ const struct option options_models[] = {
      .group = GROUP_MAIN,
      .target = AT(model),
      .commands = " worker ",
-     .help = "A copy of the command's model on this machine: what is the same in it is not sent here"},
+     .help = "A copy of the command's model on this machine; weights that are the same in both are not sent"},
     {.name = "weights",
      .value = "send|local",
      .kind = OPTION_CHOICE,
@@ -43,9 +43,8 @@ const struct option options_models[] = {
      .target = AT(weights),
      .commands = " worker ",
      .choices = "send|local",
-     .help =
-         "Where weights come from: `send`: all from the command; `local`: from -m, and what differs there is "
-         "refused (default: from -m where they are the same, otherwise from the command)"},
+     .help = "Where weights come from. `send`: the command sends all of them; `local`: from -m, and a weight "
+             "that differs is an error (default: from -m where they are the same, otherwise sent)"},
     {.name = "load-type",
      .value = "TYPE",
      .kind = OPTION_TEXT,
@@ -123,7 +122,7 @@ const struct option options_models[] = {
      .group = GROUP_MAIN,
      .target = AT(models),
      .commands = " serve ",
-     .help = "A model, and the name that requests use (default: the file's name without its ending); may be "
+     .help = "A model, and the name that requests use (default: the file name without its extension); may be "
              "repeated: the first one is loaded at once and used by requests that name none (default: "
              "`model` in engine.conf, else the small model that comes with the engine)"},
 
@@ -150,8 +149,8 @@ const struct option options_models[] = {
      .group = GROUP_MAIN,
      .target = AT(verify),
      .commands = READING " serve info quantize ",
-     .help = "Compares the files of the model and of --lora with their checksums first: SHA256SUMS beside "
-             "them, or what Hugging Face's programs keep (docs/hugging-face.md)"},
+     .help = "First checks the files of the model and of --lora against SHA256SUMS beside them, or against "
+             "the checksums that Hugging Face's programs keep (docs/hugging-face.md)"},
     {.next = options_text},
 };
 
@@ -180,7 +179,7 @@ const struct option options_others[] = {
      .group = GROUP_DEVICES,
      .target = AT(cluster),
      .commands = " plan ",
-     .help = "Plans for the devices that a file describes, with predictions; none of them has to be there "
+     .help = "Plans for the devices described in a file, with predictions; they need not be present "
              "(docs/cluster.md)"},
 
     {.name = "describe",
@@ -206,8 +205,8 @@ const struct option options_others[] = {
      .group = GROUP_MAIN,
      .target = AT(imatrix),
      .commands = " quantize ",
-     .help = "Importance matrix that `engine imatrix` or llama-imatrix has made of the same model: errors of "
-             "columns whose inputs are larger count more"},
+     .help = "An importance matrix of the same model, from `engine imatrix` or llama-imatrix: errors in "
+             "columns with larger inputs count more"},
 
     {.name = "split-size",
      .value = "SIZE",
@@ -216,8 +215,8 @@ const struct option options_others[] = {
      .target = AT(split_size),
      .commands = " quantize ",
      .also = " --split-max-size ",
-     .help = "Writes OUT-00001-of-00003.gguf and so on, of at most SIZE each, such as 4G or 500M; any of "
-             "them names the model"},
+     .help = "Writes OUT-00001-of-00003.gguf and so on, each at most SIZE, such as 4G or 500M; -m takes any "
+             "of them"},
 
     {.name = "pure",
      .kind = OPTION_FLAG,
@@ -232,9 +231,9 @@ const struct option options_others[] = {
      .group = GROUP_MAIN,
      .target = AT(check_case),
      .commands = " plugins ",
-     .help = "check: tries only these, as the table names them: an area (`matmul`), a check of it (`matmul "
-             "Q4_0`), or one case of that (`matmul Q4_0 #17`, as a failure tells it); after a device's name, "
-             "on that alone"},
+     .help = "check: tries only an area of the table (`matmul`), one of its checks (`matmul Q4_0`), or a "
+             "single case (`matmul Q4_0 #17`, as in a failure's message); with a device's name before it, "
+             "only on that device"},
 
     {.name = "sample",
      .value = "N",
@@ -256,8 +255,8 @@ const struct option options_others[] = {
      .initial = "300",
      .minimum = 1,
      .maximum = 1e6,
-     .help = "check: how long a case may take; then it hangs, and the plugin's process is ended with all "
-             "that it has started"},
+     .help = "check: time limit of a case; one that takes longer hangs, and the plugin's process is killed "
+             "with all that it has started"},
 
     {.name = "format",
      .value = "FORMAT",
@@ -332,7 +331,7 @@ const struct option options_devices[] = {
      .minimum = 1,
      .maximum = 1024,
      .help = "Number of CPU threads (default: `threads` in engine.conf, else one for each physical core; "
-             "quantize: each processor; worker: as many as the command asks for that uses it)"},
+             "quantize: each processor; worker: as many as the command that uses it asks for)"},
 
     {.name = "context",
      .letter = 'c',
@@ -356,7 +355,7 @@ const struct option options_devices[] = {
      .minimum = 1,
      .maximum = 1e9,
      .help = "Size of the KV cache in tokens, for all sequences together; a cache larger than the context "
-             "keeps earlier texts, whose beginnings are then not computed again (default: as many as "
+             "keeps earlier texts, so that their beginnings need not be computed again (default: as many as "
              "--context; batch and serve: 2048 for each of --parallel)"},
 
     {.name = "batch",
@@ -458,62 +457,62 @@ const struct option options_serve[] = {
      .given = AT(host_given),
      .commands = " serve ",
      .initial = "127.0.0.1",
-     .help =
-         "The name or address to listen on; `0.0.0.0` or `::` is every one, which needs a key or --insecure"},
+     .help = "The name or address to listen on; `0.0.0.0` or `::` means all, and needs a key or --insecure"},
     SERVE_NUMBER("port", "N", port, "8080", 0, 65535, NULL, "The port; 0: any free one, which is printed"),
     SERVE_TEXT("unix", "PATH", OPTION_TEXT, unix_path, NULL,
                "Listens on a Unix socket, and on the network only with --host"),
     SERVE_TEXT("api-key", "KEY", OPTION_LIST, api_keys, NULL,
-               "A key that requests have to bring; may be repeated. Others on this machine can see it in the "
-               "list of processes; --api-key-file keeps it to itself"),
+               "A key that requests must present; may be repeated. Other users of this machine can see it in "
+               "the process list; --api-key-file hides it"),
     SERVE_TEXT("api-key-file", "FILE", OPTION_TEXT, api_key_file, NULL,
                "Reads keys from a file, one a line; SIGHUP reads it again"),
-    SERVE_FLAG("insecure", insecure, "Listens beyond this machine without a key"),
+    SERVE_FLAG("insecure", insecure, "Allows listening beyond this machine without a key"),
     SERVE_TEXT("ssl-cert-file", "FILE", OPTION_TEXT, ssl_cert_file, NULL,
                "Serves with TLS: the certificate and its chain, in PEM; SIGHUP reads it again"),
     SERVE_TEXT("ssl-key-file", "FILE", OPTION_TEXT, ssl_key_file, NULL, "The key of the certificate, in PEM"),
-    SERVE_TEXT(
-        "cors", "ORIGIN", OPTION_LIST, cors, NULL,
-        "Lets web pages of another site ask, such as `https://example.org`, or `*` for all; may be repeated"),
+    SERVE_TEXT("cors", "ORIGIN", OPTION_LIST, cors, NULL,
+               "Allows requests from web pages of another site, such as `https://example.org`, or `*` for "
+               "all; may be repeated"),
     SERVE_NUMBER("models-max", "N", models_max, "0", 0, 10000, NULL,
-                 "Number of models that are loaded at once; 0: no limit"),
+                 "Maximum number of models loaded at once; 0: no limit"),
     SERVE_NUMBER("models-memory", "MIB", models_memory_mib, "0", 0, 4e9, NULL,
                  "Memory for all loaded models together, on all devices; the least recently used one is "
                  "unloaded to make room; 0: no limit"),
     SERVE_NUMBER("parallel", "N", n_parallel, "8", 1, 1024, " -np ",
-                 "Number of texts that a model generates at once"),
+                 "Number of texts generated at once by each model"),
     SERVE_NUMBER("queue", "N", n_waiting, "512", 1, 1e6, NULL,
                  "Number of requests that may wait for a model; more are refused with status 429"),
     SERVE_NUMBER("max-tokens", "N", most_tokens, "0", 0, 1e9, NULL,
-                 "Most tokens that a request may have generated; 0: as many as the context has room for"),
+                 "Maximum number of tokens generated for a request; 0: as many as fit into the context"),
     SERVE_NUMBER("max-body", "MIB", body_mib, "16", 1, 4096, NULL, "Largest body of a request"),
     SERVE_NUMBER("max-header", "KIB", header_kib, "64", 4, 1024, NULL, "Largest header of a request"),
     SERVE_FLAG("strict", strict_requests,
-               "Refuses requests with fields that the server doesn't know, instead of ignoring these"),
-    SERVE_NUMBER("attention-tokens", "N", most_attention, "512", 0, 65536, NULL,
-                 "The longest conversation whose attention weights can be asked for, in tokens; 0: none"),
+               "Refuses requests with unknown fields instead of ignoring those fields"),
+    SERVE_NUMBER(
+        "attention-tokens", "N", most_attention, "512", 0, 65536, NULL,
+        "The longest conversation, in tokens, for which requests may ask for attention weights; 0: none"),
     SERVE_NUMBER("max-unread", "KIB", pending_kib, "4096", 64, 1e6, NULL,
                  "Unsent bytes per stream before a slow client is dropped"),
-    SERVE_NUMBER("connections", "N", n_connections, "1000", 1, 1e5, NULL, "Number of open connections"),
+    SERVE_NUMBER("connections", "N", n_connections, "1000", 1, 1e5, NULL,
+                 "Maximum number of open connections"),
     SERVE_NUMBER("connections-each", "N", n_connections_each, "1000", 1, 1e5, NULL,
-                 "Number of open connections from one address"),
+                 "Maximum number of open connections from one address"),
     SERVE_NUMBER("threads-http", "N", n_workers, "4", 1, 256, NULL,
-                 "Number of threads that read requests and make tokens of them"),
+                 "Number of threads that read and tokenize requests"),
     SERVE_NUMBER("request-timeout", "SECONDS", request_seconds, "30", 1, 1e6, NULL,
-                 "How long a request may take to arrive; its body gets a second more for each 4 KiB"),
+                 "Time limit for a request to arrive; each 4 KiB of its body adds a second"),
     SERVE_NUMBER("idle-timeout", "SECONDS", idle_seconds, "120", 1, 1e6, NULL,
                  "How long a connection may stay open without any data"),
     SERVE_NUMBER("ping-interval", "SECONDS", ping_seconds, "5", 0, 1e6, NULL,
-                 "After how long without an event a streamed answer gets a line that says nothing, so that "
-                 "clients and proxies keep waiting; 0: never"),
+                 "Time without an event after which a streamed answer sends an empty line, so that clients "
+                 "and proxies keep waiting; 0: never"),
     SERVE_NUMBER("timeout", "SECONDS", time_limit, "0", 0, 1e8, NULL,
-                 "How long a request may take altogether before it is broken off; 0: no limit"),
+                 "Time limit for a whole request, which is then aborted; 0: no limit"),
     SERVE_NUMBER("grace", "SECONDS", grace_seconds, "30", 0, 1e6, NULL,
-                 "How long requests in progress may go on after SIGTERM or Ctrl-C"),
+                 "How long requests in progress may continue after SIGTERM or Ctrl-C"),
     SERVE_FLAG("truncate", truncate,
-               "Cuts texts for embeddings and reranking that are longer than the model reads, instead of "
-               "refusing them, "
-               "unless a request says `truncate`"),
+               "Cuts texts for embeddings and reranking that are too long for the model instead of refusing "
+               "them, unless a request sets `truncate`"),
     {.name = "log-format",
      .value = "FORMAT",
      .kind = OPTION_CHOICE,
