@@ -466,6 +466,8 @@ static int check_logprobs(const struct arguments *a)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--logprobs and --json both write to standard output; use "
                              "--logprobs-file");
+    if (a->logprobs_file && a->prompt_cache && output_same(a->logprobs_file, a->prompt_cache))
+        return command_error(ENGINE_ERROR_ARGUMENT, "--logprobs-file and --prompt-cache name the same file");
     return ENGINE_OK;
 }
 

@@ -192,7 +192,16 @@ static void remove_left_over(const char *path)
     free(folder);
 }
 
-static _Atomic(const char *) unfinished; /* the file that output_discard removes */
+/* The files that output_discard removes; NULL: free. Written by one thread, read by signal handlers. */
+static _Atomic(const char *) unfinished[OUTPUTS_MAX];
+
+static void replace_unfinished(const char *part, const char *by)
+{
+    size_t i = 0;
+    while (i < OUTPUTS_MAX - 1 && unfinished[i] != part) i++;
+    ENGINE_ASSERT(unfinished[i] == part);
+    unfinished[i] = by;
+}
 
 /* Creates an unfinished file with a new name and locks it. A descriptor, or -1 with errno. */
 static int create_part(const char *path, char **part)
@@ -203,7 +212,7 @@ static int create_part(const char *path, char **part)
         struct stat info;
         uint64_t number = 0;
         if (getrandom(&number, sizeof number, 0) != sizeof number) return -1;
-        unfinished = NULL;
+        if (*part) replace_unfinished(*part, NULL);
         free(*part);
         if (asprintf(part, "%.*s%.*s.%0*" PRIx64 SUFFIX, (int)(name - path), path, length, name, DIGITS,
                      number >> (64 - 4 * DIGITS)) < 0) {
@@ -211,7 +220,7 @@ static int create_part(const char *path, char **part)
             errno = ENOMEM;
             return -1;
         }
-        unfinished = *part; /* before the file exists, so that no signal comes between */
+        replace_unfinished(NULL, *part); /* before the file exists, so that no signal comes between */
         int file = open(*part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file < 0 && errno != EEXIST) return -1;
         if (file < 0) continue;
@@ -228,8 +237,10 @@ static int create_part(const char *path, char **part)
 
 void output_discard(void)
 {
-    const char *part = unfinished;
-    if (part) unlink(part);
+    for (size_t i = 0; i < OUTPUTS_MAX; i++) {
+        const char *part = unfinished[i];
+        if (part) unlink(part);
+    }
 }
 
 static int open_part(struct output *output)
@@ -247,7 +258,7 @@ static int open_part(struct output *output)
 static void drop_part(struct output *output, bool remove_it)
 {
     if (output->lock >= 0 && remove_it) unlink(output->part);
-    unfinished = NULL;
+    if (output->part) replace_unfinished(output->part, NULL);
     if (output->lock >= 0) close(output->lock);
     free(output->part);
     output->part = NULL;

@@ -30,12 +30,16 @@ struct output {
     int lock;   /* its descriptor, which holds a lock on it; or -1 */
 };
 
-/* Reports a failure through command_error. Only one output may be open at a time. */
+/* Outputs that may be open at a time: those of `engine run` with --logprobs-file and --prompt-cache. */
+#define OUTPUTS_MAX 2
+
+/* Reports a failure through command_error. */
 int output_open(struct output *output, const char *path);
 /* If not `whole`, an existing file of that name is kept. */
 int output_close(struct output *output, bool whole);
 
-/* Removes the unfinished file of the open output, if any. For signal handlers, which then end the program. */
+/* Removes the unfinished files of the open outputs, if any. For signal handlers, which then end the
+ * program. */
 void output_discard(void);
 
 #endif

@@ -140,6 +140,10 @@ Test(run, logprobs)
     program_fails(SAMPLED("--logprobs", "3", "--json"), 2, "--logprobs-file");
     program_fails(SAMPLED("--logprobs-file", path), 2, "needs --logprobs");
     program_fails(SAMPLED("--logprobs", "3", "--logprobs-file", model), 2, "same file");
+    const char *none = files_path(folder, "none"), *also = files_path(folder, "./none");
+    program_fails(SAMPLED("--logprobs", "3", "--logprobs-file", none, "--prompt-cache", also), 2,
+                  "name the same file");
+    cr_assert_neq(access(none, F_OK), 0);
 }
 
 Test(run, sampling_mistakes)

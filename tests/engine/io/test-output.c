@@ -17,6 +17,7 @@
 
 #include "files.h"
 #include "gguf-writer.h"
+#include "io/output.h"
 #include "program.h"
 
 static char *folder, *in, *out, *err;
@@ -127,6 +128,23 @@ Test(output, signals_leave_nothing)
     char *old = files_read(out, &size);
     cr_assert_str_eq(old, "old");
     free(old);
+}
+
+/* As a signal does it while `engine run` writes both. */
+Test(output, both_of_two_are_removed)
+{
+    struct output outputs[OUTPUTS_MAX];
+    const char *const names[] = {"first", "second"};
+    const size_t before = count_files();
+    for (int kept = 0; kept < OUTPUTS_MAX; kept++) {
+        for (int i = 0; i < OUTPUTS_MAX; i++)
+            cr_assert_eq(output_open(&outputs[i], files_path(folder, names[i])), ENGINE_OK);
+        cr_assert_eq(count_files(), before + 2 + (size_t)kept);
+        cr_assert_eq(output_close(&outputs[kept], true), ENGINE_OK);
+        output_discard();
+        cr_expect_eq(count_files(), before + 1 + (size_t)kept);
+        output_close(&outputs[1 - kept], false);
+    }
 }
 
 /* nohup: the lower number is delivered first. */
