@@ -12,22 +12,23 @@
 #include "remote.h"
 
 enum {
-    MUCH = 32 << 20,     /* bytes of commands that are sent although nobody waits for them */
-    MOST = 64 << 20,     /* that may be on their way */
-    GREETING = 60,       /* seconds in which a worker has to say what it has: drivers may start slowly */
-    DEFAULT_TIMEOUT = 10 /* seconds without a sign of life */
+    MUCH = 32 << 20,      /* bytes of commands that are sent although nobody waits for them */
+    MOST = 64 << 20,      /* that may be on their way */
+    GREETING = 60,        /* seconds in which a worker has to say what it has: drivers may start slowly */
+    DEFAULT_TIMEOUT = 10, /* seconds without a sign of life */
+    NOT_SEARCHED = -2,    /* in place of an engine_status */
+    SEARCHING = -1        /* and waiting, perhaps, which gives up the lock */
 };
 
 static struct {
     pthread_mutex_t lock;
-    bool was_asked, was_found;
-    int status;                              /* of the search */
+    int status;                              /* of the search for workers */
     char reason[LINK_ERROR + PROTOCOL_TEXT]; /* why there is no cluster, or why the search failed */
     struct worker *workers;                  /* [n] */
     uint32_t n;
     double timeout;
     double looked; /* when replies were last looked for */
-} all = {.lock = LOCK_INITIALIZER};
+} all = {.lock = LOCK_INITIALIZER, .status = NOT_SEARCHED};
 
 void workers_lock(void)
 {
@@ -57,7 +58,7 @@ static int give_reason(int status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!all.was_found) memcpy(all.reason, text, sizeof text);
+    if (all.status != ENGINE_OK) memcpy(all.reason, text, sizeof text);
     return mpi_host->fail(status, "%s", text);
 }
 
@@ -351,19 +352,19 @@ double workers_timeout(void)
 
 void workers_forget(void)
 {
-    bool together = all.was_asked && !all.status;
+    workers_lock();
+    bool together = all.status == ENGINE_OK;
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];
         if (worker->is_lost) together = false;
     }
-    workers_lock();
     for (uint32_t i = 0; i < all.n && together; i++) {
         struct worker *worker = &all.workers[i];
         command_end(worker, command_begin(worker, COMMAND_END));
         if (send_commands(worker, NULL)) together = false;
     }
     workers_unlock();
-    if (all.was_asked) link_end(together);
+    if (all.status != NOT_SEARCHED) link_end(together);
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];
         bytes_free(&worker->out);
@@ -374,8 +375,7 @@ void workers_forget(void)
     free(all.workers);
     all.workers = NULL;
     all.n = 0;
-    all.was_asked = all.was_found = false;
-    all.status = ENGINE_OK;
+    all.status = NOT_SEARCHED;
     all.reason[0] = '\0';
 }
 
@@ -413,14 +413,13 @@ static int find(void)
 int workers_find(void)
 {
     workers_lock();
-    int status = all.status;
-    if (!all.was_asked) {
-        all.was_asked = true;
-        status = all.status = find();
-        all.was_found = status == ENGINE_OK;
-    } else if (status) {
-        mpi_host->fail(status, "%s", all.reason);
+    if (all.status == NOT_SEARCHED) {
+        all.status = SEARCHING;
+        all.status = find();
+    } else if (all.status > ENGINE_OK) {
+        mpi_host->fail(all.status, "%s", all.reason);
     }
+    const int status = all.status == SEARCHING ? ENGINE_OK : all.status;
     if (!status && all.reason[0]) mpi_host->fail(ENGINE_OK, "%s", all.reason);
     workers_unlock();
     return status;
