@@ -233,7 +233,7 @@ static void change_key(const struct recipe *recipe, size_t i)
     char name[MAX_LINE], line[2 * MAX_LINE];
     sscanf(recipe->lines[i], "key %s", name);
     run_changed(recipe, i, NULL);
-    const size_t step = all_or_sanitized(1, 2);
+    const size_t step = all_unless(SANITIZED, 1, 2);
     for (size_t k = i % step; k < sizeof values / sizeof *values; k += step) {
         snprintf(line, sizeof line, "key %s %s", name, values[k]);
         run_changed(recipe, i, line);
@@ -308,7 +308,7 @@ static void change_tensor(const struct recipe *recipe, size_t i)
 {
     char line[4 * MAX_LINE];
     run_changed(recipe, i, NULL);
-    const size_t step = all_or_sanitized(1, 2);
+    const size_t step = all_unless(SANITIZED, 1, 2);
     for (size_t k = i % step; k < sizeof shapes / sizeof *shapes; k += step) {
         fill_shape(shapes[k], recipe->lines[i], line);
         run_changed(recipe, i, line);
@@ -358,7 +358,7 @@ ParameterizedTest(char name[16], hostile_families, changes)
     struct recipe *recipe = read_recipe(name);
     set_path(name);
     cr_assert(run_changed(recipe, MAX_LINES, NULL), "%s: %s", name, engine_error_message());
-    damage_bytes(name, all_or_sanitized(N_DAMAGED, N_DAMAGED / 2));
+    damage_bytes(name, all_unless(SANITIZED, N_DAMAGED, N_DAMAGED / 2));
     for (size_t i = 0; i < recipe->n_lines; i++) {
         if (strncmp(recipe->lines[i], "key ", 4) == 0) change_key(recipe, i);
         if (strncmp(recipe->lines[i], "tensor ", 7) == 0) change_tensor(recipe, i);
@@ -375,7 +375,7 @@ Test(hostile_families, of_another_family)
     set_path("other");
     for (size_t i = 0; i < N_NAMES; i++) {
         struct recipe *recipe = read_recipe(names[i]);
-        const size_t step = all_or_sanitized(1, 3);
+        const size_t step = all_unless(SANITIZED, 1, 3);
         for (size_t k = i % step; k < sizeof families / sizeof *families; k += step) {
             snprintf(line, sizeof line, "family %s", families[k]->name);
             run_changed(recipe, find_line(recipe, "family "), line);
@@ -540,7 +540,7 @@ Test(hostile_families, shared_files)
         snprintf(path, sizeof path, "%s/%s", SHARED, file->d_name);
         set_path("shared");
         files_copy(path, path_now, SIZE_MAX);
-        damage_bytes(file->d_name, all_or_sanitized(N_OF_SHARED, N_OF_SHARED / 3));
+        damage_bytes(file->d_name, all_unless(SANITIZED, N_OF_SHARED, N_OF_SHARED / 3));
     }
     closedir(files);
     unlink(path_now);

@@ -65,7 +65,7 @@ void cpu_compare(float *(*run)(struct fixture *fixture, const void *c), const vo
     /* As a sample two or three threads, in turns; emulated only one number of them. */
     static unsigned n_cases;
     const unsigned left_out = all_or_sample(0, 2 + n_cases % 2);
-    const unsigned only = all_or_emulated(0, 1 + n_cases % MOST_THREADS);
+    const unsigned only = all_unless(EMULATED, 0, 1 + n_cases % MOST_THREADS);
     n_cases++;
     float *scalar = NULL, *vectors = NULL; /* results of the plain kernels, of the first others */
     for (size_t i = 0; i < N_CPU_ISAS; i++) {

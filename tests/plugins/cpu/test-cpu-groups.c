@@ -54,7 +54,7 @@ static double tolerance(const struct some_case *c)
 static void try_case(void *user, const struct some_case *c)
 {
     (void)user;
-    if (is_too_long(c) || tried.n_cases++ % all_or_slow(1, 4) != 0) return;
+    if (is_too_long(c) || tried.n_cases++ % all_unless(SANITIZED || EMULATED, 1, 4) != 0) return;
     float *result = fixture_run_claimed(&tried.fixture, c);
     if (!result) {
         cr_assert(!claim_of(tried.area)->cpu, "%s, %s, is not claimed: %s", tried.area, tried.group->name,

@@ -32,7 +32,7 @@ static void compare_matmul(struct matmul_case c)
 {
     static unsigned n_cases;
     if ((size_t)c.k * c.rows * c.tokens > MOST_PRODUCTS) return;
-    if (n_cases++ % all_or_slow(1, 5) != 0) return;
+    if (n_cases++ % all_unless(SANITIZED || EMULATED, 1, 5) != 0) return;
     /* Where two ways to round a group of activations are equally good, instruction sets may differ in their
      * choice. */
     cpu_compare(matmul, &c, (size_t)c.rows * c.tokens,
@@ -118,7 +118,7 @@ Test(cpu_matmul, a_token_gives_the_same_in_any_batch)
     for (size_t i = 0; i < N_CPU_ISAS; i++) {
         struct fixture fixture;
         if (!cpu_open(&fixture, cpu_isas[i], 2)) continue;
-        for (size_t t = 0; t < COUNT(weight_types); t += all_or_slow(1, 3)) {
+        for (size_t t = 0; t < COUNT(weight_types); t += all_unless(SANITIZED || EMULATED, 1, 3)) {
             uint32_t k = rounded_up(K, weight_types[t]);
             float *all = first_products(&fixture, weight_types[t], k, ROWS, most);
             for (uint32_t n = 1; n < most; n += n < 18 ? 1 : 17) {
@@ -215,8 +215,8 @@ Test(cpu_rows, norm_add_mul_activate)
     for (size_t i = 0; i < COUNT(sizes); i++)
         for (uint32_t op = ENGINE_OP_NORM; op <= ENGINE_OP_ACTIVATE; op++) {
             if (op == ENGINE_OP_GET_ROWS) continue;
-            for (unsigned variant = all_or_slow(0, (unsigned)i % 3); variant < 8;
-                 variant += all_or_slow(1, 3)) {
+            for (unsigned variant = all_unless(SANITIZED || EMULATED, 0, (unsigned)i % 3); variant < 8;
+                 variant += all_unless(SANITIZED || EMULATED, 1, 3)) {
                 struct rows_case c = {
                     .op = op,
                     .n = sizes[i],
@@ -336,7 +336,7 @@ static float *attention(struct fixture *fixture, const void *c)
 static void compare_attention(struct attention_case c)
 {
     static unsigned n_cases;
-    if (n_cases++ % all_or_slow(1, 4) != 0) return;
+    if (n_cases++ % all_unless(SANITIZED || EMULATED, 1, 4) != 0) return;
     bool rounded = c.k_type == ENGINE_TYPE_Q8_0 || c.v_type == ENGINE_TYPE_Q8_0;
     uint32_t value_dim = c.value_dim ? c.value_dim : c.head_dim;
     cpu_compare(attention, &c, (size_t)value_dim * c.n_heads * c.tokens * c.n_sequences,
