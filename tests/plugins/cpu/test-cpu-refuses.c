@@ -309,17 +309,6 @@ Test(cpu_refuses, rows_that_do_not_fit)
     expect_refusal(ENGINE_OP_NORM, &norm, ENGINE_ERROR_ARGUMENT);
     norm.bias = values(8);
     cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_NORM, &norm), ENGINE_OK);
-
-    struct engine_op_concat concat = {sizeof concat, floats(3, 4, 5), floats(2, 4, 5), floats(5, 4, 5)};
-    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_CONCAT, &concat), ENGINE_OK);
-    concat.b = floats(2, 2, 5);
-    expect_refusal(ENGINE_OP_CONCAT, &concat, ENGINE_ERROR_ARGUMENT);
-    concat.b = floats(2, 1, 1);
-    expect_refusal(ENGINE_OP_CONCAT, &concat, ENGINE_ERROR_ARGUMENT);
-    concat.b = floats(3, 1, 5);
-    expect_refusal(ENGINE_OP_CONCAT, &concat, ENGINE_ERROR_ARGUMENT);
-    concat.b = fixture_i32(&fixture, 2, 4, NULL);
-    expect_refusal(ENGINE_OP_CONCAT, &concat, ENGINE_ERROR_UNSUPPORTED);
 }
 
 Test(cpu_refuses, options_of_rope_and_attention_that_make_no_sense)
