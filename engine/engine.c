@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
-#include "base/sized.h"
 #include "common/lock.h"
 #include "grammar/grammar.h"
 #include "internal.h"

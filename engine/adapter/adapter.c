@@ -10,7 +10,6 @@
 
 #include "adapter/internal.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "engine/internal.h"
 #include "model/types.h"

@@ -18,7 +18,6 @@
 
 #include "base/error.h"
 #include "base/folders.h"
-#include "base/text.h"
 #include "common/array.h"
 #include "common/memory-stream.h"
 

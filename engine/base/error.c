@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/byte-order.h"
 #include "common/printable.h"
 
 #define MESSAGE_SIZE 4096 /* may include a compiler's log */
@@ -46,4 +47,22 @@ void error_clear(void)
 const char *error_message(void)
 {
     return message;
+}
+
+int sized_check(const void *given, const char *type, size_t least)
+{
+    if (!given) return error_raise(ENGINE_ERROR_ARGUMENT, "the struct %s is required, not NULL", type);
+    if (sized_size(given) >= least) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_ARGUMENT, "struct %s: struct_size is %zu; set it to sizeof(struct %s)",
+                       type, sized_size(given), type);
+}
+
+int text_begin(const char *path, const char **text, size_t *size)
+{
+    const char *foreign = byte_order_foreign(*text, *size);
+    if (foreign) return error_raise(ENGINE_ERROR_DATA, BYTE_ORDER_REFUSED, path, foreign, foreign);
+    size_t mark = byte_order_mark(*text, *size);
+    if (mark > 0) *text += mark;
+    *size -= mark;
+    return ENGINE_OK;
 }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "check/child.h"
 #include "check/keeper.h"
 #include "plugins/host.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "context/context.h"
 
 static int create_inputs(struct engine_context *context)

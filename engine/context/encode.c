@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "context/context.h"
 

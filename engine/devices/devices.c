@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/sized.h"
 #include "common/array.h"
 #include "common/assert.h"
 #include "common/lock.h"

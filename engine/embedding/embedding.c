@@ -10,7 +10,6 @@
 #include "arch/arch.h"
 #include "arch/hparams.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "internal.h"
 #include "model/model.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "common/lock.h"
 #include "engine/internal.h"

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "common/array.h"
 #include "common/printable.h"
 #include "model/file.h"

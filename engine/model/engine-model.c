@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "internal.h"
 #include "model/model.h"
 #include "model/types.h"

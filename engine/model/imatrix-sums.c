@@ -9,7 +9,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/array.h"
 #include "engine.h"
 #include "model/gguf-write.h"

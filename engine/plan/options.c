@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/sized.h"
 #include "kv/cache.h"
 #include "model/types.h"
 #include "plan/internal.h"

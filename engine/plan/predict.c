@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/array.h"
 #include "common/sized.h"
 #include "devices/cluster.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "base/threads.h"
 #include "internal.h"
 #include "model/types.h"

@@ -11,7 +11,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/sized.h"
 #include "internal.h"
 #include "model/gguf-write.h"
 #include "model/imatrix.h"

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/array.h"
 #include "queue/queue.h"
 

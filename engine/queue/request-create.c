@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/clock.h"
 #include "context/context.h"
 #include "internal.h"

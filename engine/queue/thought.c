@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/array.h"
 #include "queue/queue.h"
 #include "reply/reasoning.h"

@@ -10,7 +10,6 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "common/json-read.h"
 #include "engine.h"

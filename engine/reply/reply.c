@@ -8,7 +8,6 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "common/json-read.h"
 #include "reply/internal.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "sample/sampler.h"
 
 #define MAX_LAST_N     (1u << 24)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/assert.h"
 #include "sample/internal.h"
 

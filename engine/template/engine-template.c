@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/sized.h"
 #include "common/array.h"
 #include "common/assert.h"
 #include "internal.h"

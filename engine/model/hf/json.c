@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "common/json-read.h"
 #include "model/file.h"
 

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "common/json-read.h"
 #include "common/printable.h"
 #include "model/file.h"
