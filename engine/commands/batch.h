@@ -15,8 +15,8 @@
 #include "options/arguments.h"
 #include "options/open.h"
 #include "options/sampling.h"
-#include "options/text-options.h"
 #include "prompts/prompt.h"
+#include "prompts/text-options.h"
 
 /* ---- batch-input.c: lines of a file, with any bytes in them ---- */
 

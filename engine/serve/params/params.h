@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "options/text-options.h"
 #include "prompts/prompt.h"
+#include "prompts/text-options.h"
 #include "serve/params/api-error.h"
 
 #define PARAMS_MAX_CHOICES   128 /* of a prompt, as in OpenAI's API */

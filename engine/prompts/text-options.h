@@ -1,7 +1,7 @@
 /* text-options.h: what JSON says about a text that is to be written: sampling, limits, stop texts,
  * constraints. Lines of `engine batch` and the server's requests have the same names for it. */
-#ifndef ENGINE_OPTIONS_TEXT_OPTIONS_H
-#define ENGINE_OPTIONS_TEXT_OPTIONS_H
+#ifndef ENGINE_PROMPTS_TEXT_OPTIONS_H
+#define ENGINE_PROMPTS_TEXT_OPTIONS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* text-options.c: see text-options.h. The names are those of OpenAI's API and of llama.cpp's server. */
-#include "options/text-options.h"
+#include "prompts/text-options.h"
 
 #include <errno.h>
 #include <math.h>
