@@ -16,20 +16,9 @@
 #define TEXT "What is <b>3</b> + 4 & why?\nDo you know?"
 enum { LAYERS = 6, HEADS = 6 };
 
-static char *folder;
+FILES_FOLDER_OF_TEST
 
-static void setup(void)
-{
-    folder = files_folder();
-}
-
-static void teardown(void)
-{
-    files_remove(folder);
-    free(folder);
-}
-
-TestSuite(attention, .init = setup, .fini = teardown);
+TestSuite(attention, .init = begin, .fini = end);
 
 static const char *in_folder(const char *name)
 {

@@ -14,18 +14,7 @@
 #define MODEL "-m", TEST_SOURCE_DIR "/../models/demo/demo.gguf"
 #define WARNS "warning: the prompt begins with BOS"
 
-static char *folder;
-
-static void begin(void)
-{
-    folder = files_folder();
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder);
-}
+FILES_FOLDER_OF_TEST
 
 TestSuite(bos, .init = begin, .fini = end, .timeout = 600);
 

@@ -9,18 +9,7 @@
 #include "io/npy.h"
 #include "plugin-api.h"
 
-static char *folder;
-
-static void begin(void)
-{
-    folder = files_folder();
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder);
-}
+FILES_FOLDER_OF_TEST
 
 TestSuite(npy, .init = begin, .fini = end);
 

@@ -17,18 +17,7 @@
 #include "model/hf/config.h"
 #include "program.h"
 
-static char *folder;
-
-static void begin(void)
-{
-    folder = files_folder();
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder);
-}
+FILES_FOLDER_OF_TEST
 
 TestSuite(hf_config, .init = begin, .fini = end);
 

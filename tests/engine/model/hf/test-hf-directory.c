@@ -15,18 +15,7 @@
 #include "gguf-writer.h"
 #include "model/model.h"
 
-static char *folder;
-
-static void begin(void)
-{
-    folder = files_folder();
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder);
-}
+FILES_FOLDER_OF_TEST
 
 TestSuite(hf_directory, .init = begin, .fini = end);
 

@@ -16,18 +16,7 @@
 #define FP8  "\"quant_method\": \"fp8\""
 #define NAME "model.layers.0.self_attn.q_proj"
 
-static char *folder;
-
-static void begin(void)
-{
-    folder = files_folder();
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder);
-}
+FILES_FOLDER_OF_TEST
 
 TestSuite(hf_quantised, .init = begin, .fini = end);
 
