@@ -1265,12 +1265,12 @@ struct engine_reply_layout {
     const char *name_key, *arguments_key;
     uint32_t listed;   /* not 0: between OPEN and CLOSE is an array of calls */
     uint32_t numbered; /* not 0: the name is written functions.NAME:NUMBER */
-    /* Around reasoning, if other than <think> and </think>; else "". */
+    /* Around reasoning, if the template has such marks; else "". */
     const char *reasoning_begin, *reasoning_end;
 };
 /* Describes the calls that a template writes. `layout` receives its marks, which live as long as the
  * template; set its struct_size first. ENGINE_ERROR_UNSUPPORTED: the format is one that such marks don't
- * describe, ENGINE_REPLY_PLAIN to ENGINE_REPLY_GPT_OSS; then only the marks around reasoning are set. */
+ * describe, such as ENGINE_REPLY_LLAMA3; then only the marks around reasoning are set. */
 ENGINE_API int engine_template_reply_layout(const struct engine_template *template_,
                                             struct engine_reply_layout *layout);
 

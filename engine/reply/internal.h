@@ -166,8 +166,8 @@ struct reply_mark {
 /* Llama 3 writes a call without a mark: the reply is a JSON object. */
 extern const struct reply_mark reply_bare_call;
 
-/* The marks around the reasoning of a format, if it has some of its own; else "". */
-void reply_reasoning_marks(uint32_t format, const char *marks[2]);
+/* The marks around the reasoning of a format that a template's source has; else "". */
+void reply_reasoning_marks(uint32_t format, struct engine_string source, const char *marks[2]);
 
 /* Whether the mark may come now. */
 bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_mark *mark);

@@ -303,7 +303,7 @@ static bool derive(const struct template *template, struct template_budget *budg
                                    render_after_question(template, budget, answered, tools, &texts.answer);
         struct reply_style found = {.format = ENGINE_REPLY_TEMPLATE, .calls = true};
         good = calls && derive_layout(&texts, &found.layout) && reads_pair(&found, texts.two_calls);
-        if (good) *style = found;
+        if (good) style->layout = found.layout;
         template_output_free(calls);
         template_output_free(both);
         template_output_free(answer);
@@ -338,9 +338,11 @@ struct reply_style reply_recognise(const struct template *template)
         style.format = format_of_call(text, prompt);
         template_output_free(output);
     }
-    if (!style.format && has_call) derive(template, &budget, prompt, &style);
+    if (!style.format && has_call && derive(template, &budget, prompt, &style))
+        style.format = ENGINE_REPLY_TEMPLATE;
     if (!style.format && !has_call && prompt)
         style.format = format_of_instructions(template_output_text(prompt));
+    if (style.format == ENGINE_REPLY_HERMES && has_call) derive(template, &budget, prompt, &style);
     template_output_free(prompt);
     style.calls = style.format != 0;
     struct template_output *answer =
@@ -395,6 +397,17 @@ _Static_assert(LAYOUT_OBJECTS == (int)ENGINE_REPLY_ARGUMENTS_OBJECT &&
                    LAYOUT_PYTHON == (int)ENGINE_REPLY_ARGUMENTS_PYTHON,
                "layouts are handed out with these numbers");
 
+/* The layout by which a style's calls can be enforced; NULL: there is none. Hermes' marks hold objects or
+ * elements, as the template has it. */
+static const struct reply_layout *layout_of_style(const struct reply_style *style)
+{
+    static const struct reply_layout hermes = {
+        .kind = LAYOUT_OBJECTS, .begin = "<tool_call>", .end = "</tool_call>"};
+    if (style->format == ENGINE_REPLY_TEMPLATE) return &style->layout;
+    if (style->format != ENGINE_REPLY_HERMES) return layout_of_format(style->format);
+    return layout_first(&style->layout)[0] ? &style->layout : &hermes;
+}
+
 int engine_template_reply_layout(const struct engine_template *template, struct engine_reply_layout *layout)
 {
     static const struct reply_layout none = {.kind = LAYOUT_OBJECTS};
@@ -402,11 +415,10 @@ int engine_template_reply_layout(const struct engine_template *template, struct 
     if (status) return status;
     const struct reply_style *style = kept_style(template);
     if (!style) return error_memory("a template's format");
-    const struct reply_layout *is =
-        style->format == ENGINE_REPLY_TEMPLATE ? &style->layout : layout_of_format(style->format);
     const char *reasoning[2] = {style->layout.reasoning[0], style->layout.reasoning[1]};
-    if (!reasoning[0][0]) reply_reasoning_marks(style->format, reasoning);
-    bool marked = is && style->format != ENGINE_REPLY_HERMES;
+    if (!reasoning[0][0]) reply_reasoning_marks(style->format, engine_template_source(template), reasoning);
+    const struct reply_layout *is = layout_of_style(style);
+    bool marked = is != NULL;
     if (!marked) is = &none;
     const struct engine_reply_layout known = {
         .struct_size = sizeof known,

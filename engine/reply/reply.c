@@ -549,15 +549,25 @@ static int read_prompt(struct engine_reply *reply, struct engine_string prompt)
     return status;
 }
 
-void reply_reasoning_marks(uint32_t format, const char *marks[2])
+void reply_reasoning_marks(uint32_t format, struct engine_string source, const char *marks[2])
 {
+    const struct architecture *family;
     marks[0] = marks[1] = "";
+    if (format == ENGINE_REPLY_GPT_OSS || source.length == 0) return;
     for (size_t i = 0; i + 1 < N_USUAL; i++) {
-        if (usual_marks[i].to != REPLY_REASONING || usual_marks[i].formats != 1u << format) continue;
-        if (usual_marks[i].from != REPLY_START || usual_marks[i + 1].from != REPLY_REASONING) continue;
-        marks[0] = usual_marks[i].text;
-        marks[1] = usual_marks[i + 1].text;
-        return;
+        const struct reply_mark *begin = &usual_marks[i];
+        if (begin->to != REPLY_REASONING || !(begin->formats >> format & 1)) continue;
+        if (begin->from != REPLY_START ||
+            !memmem(source.data, source.length, begin->text, strlen(begin->text)))
+            continue;
+        marks[0] = begin->text;
+        marks[1] = begin[1].text;
+    }
+    for (size_t i = 0; (family = arch_at(i)); i++) {
+        const char *const *own = family->reply.reasoning;
+        if (!own[0] || !memmem(source.data, source.length, own[0], strlen(own[0]))) continue;
+        marks[0] = own[0];
+        marks[1] = own[1];
     }
 }
 

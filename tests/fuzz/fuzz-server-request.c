@@ -77,12 +77,30 @@ static void check_error(const struct api_error *error)
     must(error->status >= 400 && error->message[0] && !strchr(error->message, '\n'), "no line that says why");
 }
 
+#define MARKS(KIND)                                                                                          \
+    {                                                                                                        \
+        .struct_size = sizeof(struct engine_reply_layout), .arguments = (KIND), .open = "<c>",               \
+        .close = "</c>", .begin = "<f>", .before_name = "", .after_name = "<n>", .end = "</f>",              \
+        .key = "<k>", .after_key = "</k>", .after_type = "", .value = "<v>", .after_value = "</v>",          \
+        .name_key = "name", .arguments_key = "in", .reasoning_begin = "", .reasoning_end = ""                \
+    }
+
 static void check_reply_grammar(const struct served *served, const struct params *params, uint32_t format)
 {
     static const char *const templates[] = {"", "<think>", "[THINK]", "```json"};
+    static const struct engine_reply_layout layouts[] = {
+        MARKS(ENGINE_REPLY_ARGUMENTS_JSON), MARKS(ENGINE_REPLY_ARGUMENTS_MARKED),
+        MARKS(ENGINE_REPLY_ARGUMENTS_GEMMA), MARKS(ENGINE_REPLY_ARGUMENTS_PYTHON)};
+    uint32_t which = format % ENGINE_REPLY_GPT_OSS;
+    const struct engine_reply_layout *layout = which == 0   ? &layouts[format / 8 % 4]
+                                               : which == 1 ? &plain_calls_layout
+                                                            : NULL;
     const struct reply_grammar_input input = {.model = served->model,
                                               .vocabulary = &served->vocabulary,
-                                              .format = ENGINE_REPLY_PLAIN + format % ENGINE_REPLY_GPT_OSS,
+                                              .format = ENGINE_REPLY_PLAIN + which,
+                                              .layout = layout,
+                                              .reasoning_begin = format & 32 ? "<think>" : NULL,
+                                              .reasoning_end = "</think>",
                                               .template_text = templates[format / 8 % 4],
                                               .reasoning = format & 64};
     struct engine_grammar *grammar = NULL;

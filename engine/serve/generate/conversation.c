@@ -255,14 +255,10 @@ static bool begins_reasoning(const struct generation *g)
     struct engine_string text = engine_rendered_text(g->rendered);
     const unsigned char *whose = engine_rendered_marks(g->rendered);
     engine_template_reply_layout(g->served->chat_template, &layout);
-    const char *const marks[] = {"<think>", "[THINK]", layout.reasoning_begin ? layout.reasoning_begin : ""};
+    size_t n = layout.reasoning_begin ? strlen(layout.reasoning_begin) : 0;
     while (text.length > 0 && strchr(" \n\t\r", text.data[text.length - 1])) text.length--;
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        size_t n = strlen(marks[i]);
-        if (n > 0 && text.length >= n && memcmp(text.data + text.length - n, marks[i], n) == 0 &&
-            !memchr(whose + text.length - n, 1, n))
-            return g->reply_format != ENGINE_REPLY_GPT_OSS;
-    }
+    if (n > 0 && text.length >= n && memcmp(text.data + text.length - n, layout.reasoning_begin, n) == 0)
+        return !memchr(whose + text.length - n, 1, n);
     return false;
 }
 
@@ -286,6 +282,7 @@ static bool write_plain_calls(struct generation *g, struct api_error *error)
         return check_tools(g, error);
     if (plain_calls_write(g->params.messages, offered ? g->params.tools : NULL))
         return api_error_memory(error);
+    g->has_plain_calls = offered;
     if (offered) g->reply_format = ENGINE_REPLY_HERMES;
     return true;
 }

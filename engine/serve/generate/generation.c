@@ -409,7 +409,9 @@ static void generation_constrain(void *user)
                                               .vocabulary = &g->served->vocabulary,
                                               .format = g->reply_format,
                                               .template_text = g->template_text,
-                                              .layout = laid_out ? &layout : NULL,
+                                              .layout = laid_out             ? &layout
+                                                        : g->has_plain_calls ? &plain_calls_layout
+                                                                             : NULL,
                                               .reasoning_begin = own_marks ? layout.reasoning_begin : NULL,
                                               .reasoning_end = own_marks ? layout.reasoning_end : NULL,
                                               .reasoning = g->reasoning,

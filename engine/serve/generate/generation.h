@@ -153,6 +153,7 @@ struct generation {
     char *template_text;
     bool reasoning;        /* the conversation's end has begun it */
     uint32_t reply_format; /* enum engine_reply_format */
+    bool has_plain_calls;  /* see plain-calls.c */
     /* How the choices of a conversation are read, except `user`; its tools. */
     struct engine_reply_options reading;
     char *offered;
@@ -231,6 +232,8 @@ bool plain_calls_fit(const char *template_text, uint32_t format);
 /* Writes the tools, or NULL for none, and earlier calls and results into the texts of messages. ENGINE_OK or
  * ENGINE_ERROR_MEMORY. */
 int plain_calls_write(json_t *messages, const json_t *tools);
+/* How calls are written then. */
+extern const struct engine_reply_layout plain_calls_layout;
 
 /* ---- The grammar of a reply: reply-grammar.c ---- */
 
@@ -240,9 +243,9 @@ struct reply_grammar_input {
     const struct vocabulary *vocabulary;
     uint32_t format;           /* enum engine_reply_format */
     const char *template_text; /* NUL-terminated */
-    /* Of the template's calls; NULL: the format isn't described by one. */
+    /* Of the template's calls; NULL: the format isn't described by one, such as ENGINE_REPLY_LLAMA3. */
     const struct engine_reply_layout *layout;
-    /* Around its reasoning, if other than usual; else NULL. */
+    /* Around its reasoning; NULL: it has none. */
     const char *reasoning_begin, *reasoning_end;
     bool reasoning;              /* the prompt's end has begun the reasoning */
     int (*gives_up)(void *user); /* as in engine_grammar_options */

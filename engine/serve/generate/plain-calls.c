@@ -12,6 +12,24 @@ static const char
         "<tool_call>{\"name\": NAME, \"arguments\": {KEY: VALUE}}</tool_call>\n"
         "Its result follows between <tool_response> and </tool_response>.";
 
+const struct engine_reply_layout plain_calls_layout = {.struct_size = sizeof plain_calls_layout,
+                                                       .arguments = ENGINE_REPLY_ARGUMENTS_OBJECT,
+                                                       .open = "",
+                                                       .close = "",
+                                                       .begin = "<tool_call>",
+                                                       .before_name = "",
+                                                       .after_name = "",
+                                                       .end = "</tool_call>",
+                                                       .key = "",
+                                                       .after_key = "",
+                                                       .after_type = "",
+                                                       .value = "",
+                                                       .after_value = "",
+                                                       .name_key = "name",
+                                                       .arguments_key = "arguments",
+                                                       .reasoning_begin = "",
+                                                       .reasoning_end = ""};
+
 bool plain_calls_fit(const char *template_text, uint32_t format)
 {
     static const char *const words[] = {"tools", "tool_call", "functions"};

@@ -172,10 +172,8 @@ static void put_reasoning(struct writer *w)
         grammar_put(w, "\"assistant\")? ");
         return;
     }
-    bool square = template_has(w, "[THINK]"), own = w->input->reasoning_begin != NULL;
-    if (!own && !square && !w->input->reasoning && !template_has(w, "<think>")) return;
-    const char *open = square ? "[THINK]" : "<think>", *close = square ? "[/THINK]" : "</think>";
-    if (own) open = w->input->reasoning_begin, close = w->input->reasoning_end;
+    const char *open = w->input->reasoning_begin, *close = w->input->reasoning_end;
+    if (!open) return;
     grammar_put(w, "(");
     if (!w->input->reasoning) put_mark(w, open);
     put_text_without(w, close);
@@ -396,6 +394,7 @@ static void put_layout_call(struct writer *w, const json_t *function)
         return;
     }
     put_layout_mark(w, layout->begin);
+    if (layout->begin[0]) grammar_put(w, " \"\\n\"? ");
     if (strcmp(layout->name_key, "-") == 0) {
         const char *name = json_string_value(json_object_get(function, "name"));
         put_schema(w, json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", name,
@@ -403,6 +402,7 @@ static void put_layout_call(struct writer *w, const json_t *function)
     } else {
         put_object(w, function, layout->name_key, layout->arguments_key);
     }
+    if (layout->end[0]) grammar_put(w, " \"\\n\"? ");
     put_layout_mark(w, layout->end);
 }
 
@@ -416,6 +416,8 @@ static void put_layout_calls(struct writer *w, bool one)
     if (listed) grammar_put(w, " \"[\" ");
     grammar_put(w, " call ");
     if (!one) grammar_put(w, listed ? " (\",\" \" \"? call)* " : " (\"\\n\"? call)* ");
+    /* A line break after a call does not promise another one. */
+    if (!one && !layout->open[0]) grammar_put(w, " \"\\n\"? ");
     if (listed) grammar_put(w, " \"]\" ");
     if (layout->open[0]) grammar_put(w, " \"\\n\"? ");
     put_layout_mark(w, layout->close);
@@ -462,13 +464,7 @@ static void put_call(struct writer *w, const json_t *function)
         put_mark(w, "<|message|>");
         put_arguments(w, function);
         break;
-    default: /* Hermes */
-        put_mark(w, "<tool_call>");
-        grammar_put(w, " \"\\n\"? ");
-        put_object(w, function, "name", "arguments");
-        grammar_put(w, " \"\\n\"? ");
-        put_mark(w, "</tool_call>");
-        break;
+    default: ENGINE_ASSERT(w->input->layout); break; /* all others have one */
     }
 }
 
@@ -567,7 +563,7 @@ static void put_text_or_calls(struct writer *w, const struct params *params)
         grammar_put(w, ")");
         return;
     }
-    const char *mark = "<tool_call>";
+    const char *mark = "";
     if (format == ENGINE_REPLY_MISTRAL) mark = "[TOOL_CALLS]";
     if (format == ENGINE_REPLY_DEEPSEEK) mark = "<｜tool▁calls▁begin｜>";
     const struct engine_reply_layout *layout = w->input->layout;

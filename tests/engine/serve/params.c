@@ -524,6 +524,9 @@ Test(params, shapes)
                                             .format = shapes[i].format,
                                             .template_text = shapes[i].template_text,
                                             .reasoning = shapes[i].reasoning};
+        if (strstr(input.template_text, "<think>"))
+            input.reasoning_begin = "<think>", input.reasoning_end = "</think>";
+        if (shapes[i].format == ENGINE_REPLY_HERMES) input.layout = &plain_calls_layout;
         struct engine_grammar *grammar;
         cr_assert(read->good && params_check_tools(&read->params, &read->error), "%s", read->error.message);
         cr_assert(reply_grammar_create(&input, &read->params, &grammar, &read->error), "%zu: %s", i,
@@ -556,6 +559,16 @@ Test(params, shapes)
 static const struct {
     const char *template_text, *fits[3], *fails[4];
 } laid_out[] = {
+    {TURNS_SO("",
+              "<tool_call>\n<function={{ f.name }}>\n" KEYED("<parameter=", ">\n",
+                                                             "\n</parameter>\n") "</function>\n</tool_call>",
+              ""),
+     {"<tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\n</function>\n</tool_call>"},
+     {"<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>"}},
+    {TURNS_SO("", "<tool_call>\n" LIST "\n</tool_call>", ""),
+     {"<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>",
+      "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>"},
+     {"<tool_call>\n<function=g>\n</function>\n</tool_call>"}},
     {TURNS_SO("",
               "<tool_call>{{ f.name }}\n" KEYED("<arg_key>", "</arg_key>\n<arg_value>",
                                                 "</arg_value>\n") "</tool_call>",
