@@ -467,7 +467,9 @@ struct engine_watched {
 
 struct engine_context_options {
     size_t struct_size;
-    uint32_t n_context; /* positions of a sequence; 0: the model's own, at most 4096 */
+    /* Positions of a sequence; 0: as many as the model was trained with, if the devices have memory for them
+     * (engine_plan_get_context says what limits them). Weights are placed with room for 16,384. */
+    uint32_t n_context;
     /* Tokens that go through the graph at once; 0: 512, for an encoder at least n_context. */
     uint32_t n_batch;
     uint32_t n_sequences; /* 0: 1 */
@@ -493,7 +495,8 @@ struct engine_context_options {
      * anything is loaded. */
     uint32_t n_needed;
     /* Positions of the cache for all sequences together, rounded up to whole blocks; at least n_context.
-     * Sequences take blocks as they grow. 0: n_sequences times n_context. Layers with a window keep less: for
+     * Sequences take blocks as they grow. 0: n_sequences times n_context; if that is 0, too, as much of it as
+     * there is memory for. Layers with a window keep less: for
      * each sequence the positions that its next tokens see, as many again for earlier texts, at least 1024,
      * and one batch. Ignored for an encoder, whose cache holds one batch. */
     uint32_t n_cache;
@@ -513,8 +516,8 @@ struct engine_context_options {
     void *watch_user;
 };
 
-/* The context length, in positions of a sequence, that a context created with these options would have.
- * Doesn't check whether there is memory for it. */
+/* The context length, in positions of a sequence, that a context created with these options would have at
+ * least, if there is memory for it: with n_context and n_cache 0 it may grow beyond. */
 ENGINE_API int engine_context_length(struct engine_model *model, const struct engine_context_options *options,
                                      uint32_t *n_context);
 
@@ -598,6 +601,25 @@ ENGINE_API size_t engine_plan_device_count(const struct engine_plan *plan);
 ENGINE_API void engine_plan_device_at(const struct engine_plan *plan, size_t index,
                                       struct engine_plan_device *out);
 ENGINE_API void engine_plan_get_totals(const struct engine_plan *plan, struct engine_plan_totals *out);
+
+/* Why a context isn't longer. */
+enum engine_context_limit {
+    ENGINE_CONTEXT_TRAINED = 0, /* the model was trained with as many positions */
+    ENGINE_CONTEXT_ASKED = 1,   /* engine_context_options.n_context */
+    ENGINE_CONTEXT_CACHE = 2,   /* engine_context_options.n_cache */
+    ENGINE_CONTEXT_MEMORY = 3,  /* a device has no memory for more */
+    ENGINE_CONTEXT_ROPE = 4,    /* in longer contexts the model turns all positions by other angles */
+    ENGINE_CONTEXT_BATCH = 5    /* texts go through the model at once, which takes memory by their length */
+};
+struct engine_plan_context {
+    size_t struct_size;
+    uint32_t n_trained; /* positions that the model was trained with */
+    uint32_t n_context; /* positions of a sequence */
+    uint32_t n_cache;   /* positions of all sequences together */
+    uint32_t limit;     /* enum engine_context_limit */
+    const char *device; /* ENGINE_CONTEXT_MEMORY: the device, as long as the plan; else NULL */
+};
+ENGINE_API void engine_plan_get_context(const struct engine_plan *plan, struct engine_plan_context *out);
 
 /* As engine_plan_create, for devices that the file `cluster` describes (docs/cluster.md) instead of this
  * machine's. Each is assumed to be able to run whatever this machine's CPU can. `cluster` NULL: as

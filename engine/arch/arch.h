@@ -189,6 +189,7 @@ struct arch_info {
     uint32_t n_context;    /* the context that the model was trained with */
     uint32_t n_positions;  /* learnt positions end here; 0: any position works */
     bool has_dynamic_rope; /* which changes beyond n_context */
+    uint32_t n_short_rope; /* longer contexts turn all positions otherwise (longrope); 0: no length matters */
     uint32_t window; /* the most positions that a token sees in a layer with a window; 0: no such layer */
     /* Of an encoder: positions after its own that a token sees in a layer with a window, see INPUT_REACH. */
     uint32_t n_ahead;

@@ -137,7 +137,8 @@ struct arch_info decoder_info(const struct decoder *d)
                              .n_layers = d->n_layers,
                              .n_context = d->n_context,
                              .n_positions = d->n_positions,
-                             .has_dynamic_rope = d->has_dynamic_rope};
+                             .has_dynamic_rope = d->has_dynamic_rope,
+                             .n_short_rope = d->rope.factors_long ? d->rope.n_original : 0};
     for (uint32_t i = 0; i < d->n_layers; i++) {
         const struct decoder_layer *layer = &d->layers[i];
         if (layer->window > info.window) info.window = layer->window;

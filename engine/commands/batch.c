@@ -137,7 +137,6 @@ void batch_write_results(struct batch *b)
 }
 
 #define DEFAULT_POSITIONS 2048 /* of the cache, for each of --parallel */
-#define MIN_POSITIONS     4096
 
 /* ---- Opening ---- */
 
@@ -169,9 +168,10 @@ void batch_context_options(const struct batch *b, struct engine_context_options 
     const struct arguments *a = b->arguments;
     context_options(a, wish, offload);
     wish->n_sequences = a->n_beams > a->n_parallel ? a->n_beams : a->n_parallel;
+    /* The same length however many texts run at once, and whatever memory there is: it may change results. */
+    engine_context_length(b->model, wish, &wish->n_context);
     if (wish->n_cache > 0) return;
     uint64_t positions = (uint64_t)wish->n_sequences * DEFAULT_POSITIONS;
-    if (positions < MIN_POSITIONS) positions = MIN_POSITIONS;
     if (positions < wish->n_context) positions = wish->n_context;
     wish->n_cache = (uint32_t)positions;
 }
@@ -206,7 +206,7 @@ static int open_context(struct batch *b)
     b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
     struct engine_queue_options queue = {.struct_size = sizeof queue,
                                          .n_waiting = (uint32_t)b->n_jobs_most + 1};
-    if (!status) status = guesses_open(a, b->engine, &wish, &b->draft, &queue);
+    if (!status) status = guesses_open(a, b->engine, &wish, b->context, &b->draft, &queue);
     return status ? status : engine_queue_create(b->context, &queue, &b->queue);
 }
 

@@ -330,7 +330,7 @@ static int open_guessing(struct guessing *g)
     context_options(a, &options, &offload);
     options.n_context = b->info.n_context;
     g->with.struct_size = sizeof g->with;
-    status = guesses_open(a, b->engine, &options, &g->draft, &g->with);
+    status = guesses_open(a, b->engine, &options, b->context, &g->draft, &g->with);
     if (status) return status;
     g->plain = calloc(a->repetitions, sizeof *g->plain);
     g->guessed = calloc(a->repetitions, sizeof *g->guessed);

@@ -375,7 +375,7 @@ static int open_queue(struct chat *chat)
     if (status) return status;
     chat->info.struct_size = sizeof chat->info;
     engine_context_get_info(chat->context, &chat->info);
-    status = guesses_open(&chat->arguments, chat->engine, &options, &chat->draft, &queue);
+    status = guesses_open(&chat->arguments, chat->engine, &options, chat->context, &chat->draft, &queue);
     return status ? status : engine_queue_create(chat->context, &queue, &chat->queue);
 }
 

@@ -198,6 +198,31 @@ static void add_layers(struct table *table, const struct engine_plan *plan,
         table_add(table, "%s", parts ? "parts" : "-");
 }
 
+/* Why the context isn't longer, after how long it is. */
+static const char *limit_text(const struct engine_plan_context *context)
+{
+    switch (context->limit) {
+    case ENGINE_CONTEXT_ASKED: return "as asked for with -c";
+    case ENGINE_CONTEXT_CACHE: return "as long as the cache of --cache-size";
+    case ENGINE_CONTEXT_MEMORY: return "as many as there is memory for";
+    case ENGINE_CONTEXT_ROPE:
+        return "beyond which the model turns all positions by other angles; -c goes beyond";
+    case ENGINE_CONTEXT_BATCH: return "since a text goes through the model at once; -c changes it";
+    default: return "as many as it was trained with";
+    }
+}
+
+static void print_context(const struct engine_plan *plan)
+{
+    struct engine_plan_context context = {.struct_size = sizeof context};
+    engine_plan_get_context(plan, &context);
+    printf("\nContext: %s (trained: %" PRIu32 "), %s",
+           count_text(context.n_context, "position", "positions").text, context.n_trained,
+           limit_text(&context));
+    if (context.device) printf(" on %s", context.device);
+    printf("; cache: %" PRIu32 ".\n", context.n_cache);
+}
+
 static int print_for_people(const struct engine_plan *plan)
 {
     struct table tensors = {.n_columns = 4, .alignment = "llrl"};
@@ -234,6 +259,7 @@ static int print_for_people(const struct engine_plan *plan)
         table_add(&devices, "%s", device.budget == UINT64_MAX ? "unknown" : size_text(device.budget).text);
     }
     if (!status) status = table_print(&devices, "no devices", stdout);
+    print_context(plan);
     printf("\nPer token: %s of weights read", size_text(totals.read_bytes).text);
     printf(", %s between devices (%s).\n", count_text(totals.copies, "copy", "copies").text,
            size_text(totals.copy_bytes).text);
@@ -243,8 +269,11 @@ static int print_for_people(const struct engine_plan *plan)
 /* prediction: NULL, or owned. */
 static int print_json(const struct engine_plan *plan, json_t *prediction)
 {
+    static const char *const limits[] = {"trained", "asked", "cache", "memory", "rope", "batch"};
     struct engine_plan_totals totals;
+    struct engine_plan_context context = {.struct_size = sizeof context};
     engine_plan_get_totals(plan, &totals);
+    engine_plan_get_context(plan, &context);
     json_t *tensors = json_array(), *devices = json_array();
     for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
         struct engine_plan_tensor tensor;
@@ -265,8 +294,11 @@ static int print_json(const struct engine_plan *plan, json_t *prediction)
                       json_count(device.weights + device.cache + device.activations), "budget",
                       device.budget == UINT64_MAX ? json_null() : json_count(device.budget)));
     }
-    return json_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tensors", tensors, "devices",
-                                devices, "layers", json_count(totals.n_layers), "cache",
+    json_t *length = json_pack("{s:o, s:o, s:o, s:s, s:s?}", "trained", json_count(context.n_trained),
+                               "chosen", json_count(context.n_context), "cache", json_count(context.n_cache),
+                               "limit", limits[context.limit], "device", context.device);
+    return json_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", length, "tensors",
+                                tensors, "devices", devices, "layers", json_count(totals.n_layers), "cache",
                                 json_count(totals.cache), "copies_per_token", json_count(totals.copies),
                                 "copy_bytes_per_token", json_count(totals.copy_bytes), "read_bytes_per_token",
                                 json_count(totals.read_bytes), "prediction",

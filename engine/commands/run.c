@@ -208,11 +208,14 @@ static int open_context(struct session *s)
     int32_t offload;
     context_options(s->arguments, &options, &offload);
     options.n_needed = s->tokens.count < UINT32_MAX ? (uint32_t)s->tokens.count : UINT32_MAX;
+    int status = ENGINE_OK;
     if (wants_beams(s->arguments)) {
         options.n_sequences = s->arguments->n_beams;
-        if (options.n_cache == 0) options.n_cache = beams_cache_size(s->arguments, limit_of(s));
+        status = engine_context_length(s->model, &options, &options.n_context);
+        if (options.n_cache == 0)
+            options.n_cache = beams_cache_size(s->arguments, options.n_context, limit_of(s));
     }
-    int status = create_context(s->arguments, s->model, &options, &s->context);
+    if (!status) status = create_context(s->arguments, s->model, &options, &s->context);
     if (status) return status;
     s->info.struct_size = sizeof s->info;
     engine_context_get_info(s->context, &s->info);
@@ -225,7 +228,7 @@ static int open_queue(struct session *s)
     struct engine_context_options options;
     int32_t offload;
     context_options(s->arguments, &options, &offload);
-    int status = guesses_open(s->arguments, s->engine, &options, &s->draft, &queue);
+    int status = guesses_open(s->arguments, s->engine, &options, s->context, &s->draft, &queue);
     return status ? status : engine_queue_create(s->context, &queue, &s->queue);
 }
 

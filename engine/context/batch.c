@@ -159,7 +159,7 @@ static int check_source(const struct engine_context *context, uint32_t sequence)
 }
 
 /* Checks the whole batch before anything runs. */
-static int check_batch(const struct engine_context *context, const struct engine_batch *batch)
+static int check_batch(struct engine_context *context, const struct engine_batch *batch)
 {
     const struct engine_plan *plan = context->plan;
     uint32_t *growth = context->growth;
@@ -185,7 +185,7 @@ static int check_batch(const struct engine_context *context, const struct engine
         if (status) return status;
     }
     if (plan->info.is_encoder) return ENGINE_OK; /* its cache takes any part, see count_part */
-    if (kv_needed(context->kv, growth) > kv_free_count(context->kv))
+    if (!room_make(context, growth))
         return error_raise(
             ENGINE_ERROR_MEMORY,
             "the cache of %u tokens for all sequences is full; enlarge it (option --cache-size, n_cache)",
@@ -450,8 +450,8 @@ static int start_parts(struct engine_context *context, const struct engine_batch
 }
 
 /* Checks a batch, and sets *known to what the caller's struct says. */
-static int read_batch(const struct engine_context *context, const struct engine_batch *batch,
-                      const float *logits, struct engine_batch *known)
+static int read_batch(struct engine_context *context, const struct engine_batch *batch, const float *logits,
+                      struct engine_batch *known)
 {
     int status = SIZED_CHECK(batch, engine_batch, wanted);
     if (status) return status;

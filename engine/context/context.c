@@ -36,6 +36,9 @@ static int create_cache(struct engine_context *context)
     const struct engine_plan *plan = context->plan;
     context->kv = kv_create(plan->n_sequences, plan->n_context, plan->n_blocks);
     if (!context->kv) return error_memory("cache");
+    kv_close(context->kv, plan->n_ready_blocks);
+    context->room = calloc(1, sizeof *context->room);
+    if (!context->room) return error_memory("cache");
     if (plan->n_window_blocks > 0 && !kv_add_window(context->kv, plan->info.window, plan->n_window_blocks))
         return error_memory("cache");
     if (plan->n_states > 0 && !kv_add_states(context->kv)) return error_memory("states");
@@ -59,9 +62,9 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
         return status;
     }
     context->executor.set = &context->plan->set;
-    status = create_cache(context);
+    status = context_load(context, &known); /* which may shorten the context */
+    if (!status) status = create_cache(context);
     if (!status) status = create_inputs(context);
-    if (!status) status = context_load(context, &known);
     if (!status) status = context_set_scales(context, known.adapter_scales);
     if (status) {
         engine_context_destroy(context);
@@ -84,6 +87,7 @@ void engine_context_destroy(struct engine_context *context)
     for (int i = 0; i < PLAN_MAX_GROUPS; i++) free(context->flights[i].lengths);
     free(context->executor.staging);
     kv_destroy(context->kv);
+    free(context->room);
     kv_destroy(context->sources);
     engine_plan_destroy(context->plan);
     free(context);
@@ -185,7 +189,7 @@ int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, con
 
 uint32_t engine_cache_free(const struct engine_context *context)
 {
-    return kv_free_count(context->kv) * KV_BLOCK_SIZE;
+    return (kv_free_count(context->kv) + room_openable(context)) * KV_BLOCK_SIZE;
 }
 
 /* ---- Adapters ---------------------------------------------------------------------------------------- */

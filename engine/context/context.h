@@ -9,6 +9,12 @@
 
 #define MAX_PREPARED 64 /* graphs kept, of different shapes */
 
+/* What is known of the memory for blocks that are closed (room.c). */
+struct room {
+    double asked;   /* seconds_now() when the device was asked; 0: never */
+    uint64_t bytes; /* that blocks may still take */
+};
+
 /* A model tensor on a device. A tensor's roles on the same device share it. */
 struct loaded {
     const struct model_tensor *tensor;
@@ -39,6 +45,7 @@ struct engine_context {
     struct loaded *loaded;
     size_t n_loaded;
     struct kv_cache *kv;
+    struct room *room;
     struct kv_cache *sources; /* the source texts of sequences; NULL: the model takes none */
     uint64_t arena_size[PLACE_MAX_DEVICES];
     /* Working memory, held free while weights are loaded. */
@@ -78,6 +85,11 @@ void context_unload(struct engine_context *context);
 /* Sets the scales of the plan's adapters; NULL: all 1. If one changes, all sequences are emptied.
  * ENGINE_ERROR_ARGUMENT: one is not finite; none has changed. */
 int context_set_scales(struct engine_context *context, const float *scales);
+
+/* How many closed blocks of the cache there is memory for. */
+uint32_t room_openable(const struct engine_context *context);
+/* Whether growth[s] positions fit behind each sequence s, after blocks have been opened for them. */
+bool room_make(struct engine_context *context, const uint32_t *growth);
 
 /* ENGINE_ERROR_ARGUMENT if there is no such sequence. */
 int check_sequence(const struct engine_context *context, uint32_t sequence);

@@ -35,7 +35,7 @@ static int check_text(const struct engine_context *context, const struct engine_
         return error_raise(
             ENGINE_ERROR_ARGUMENT,
             "the source text has %zu tokens, the context takes %u: make it larger (%s) or the text shorter",
-            length, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
+            length, plan->n_context, plan_context_option(plan));
     for (size_t i = first; i < first + length; i++)
         if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
             return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u tokens", i,

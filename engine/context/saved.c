@@ -359,7 +359,7 @@ static int check_header(const struct engine_context *context, const struct reade
         return error_raise(ENGINE_ERROR_DATA,
                            "%s: a sequence of %u positions, the context takes %u; make it larger (%s)", path,
                            header->n_tokens > header->n_source ? header->n_tokens : header->n_source,
-                           plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
+                           plan->n_context, plan_context_option(plan));
     struct header expected = make_header(context, &(struct extent){header->n_tokens, header->n_source, 0});
     bool needs_source = context->sources && header->n_tokens > 0;
     expected.file_size = header->file_size; /* depends on the table of the caches, see get_entries */
@@ -404,7 +404,7 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
 {
     memset(context->growth, 0, context->plan->n_sequences * sizeof *context->growth);
     context->growth[sequence] = n_tokens;
-    if (kv_needed(context->kv, context->growth) > kv_free_count(context->kv))
+    if (!room_make(context, context->growth))
         return error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for %u positions", reader->path,
                            n_tokens);
     int status = get(reader, tokens, n_tokens * sizeof *tokens);

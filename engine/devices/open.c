@@ -45,7 +45,7 @@ bool devices_find(const struct device_set *set, const char *name, uint32_t *numb
     return false;
 }
 
-static uint64_t default_budget(const struct engine_device_info *info)
+uint64_t devices_default_budget(const struct engine_device_info *info)
 {
     if (info->memory_total == 0 && info->memory_free == 0) return PLACE_NO_LIMIT;
     uint64_t margin = info->memory_free / MARGIN_SHARE;
@@ -94,7 +94,7 @@ static int open_device(const struct device *device, const struct device_request 
         return error_raise(ENGINE_ERROR, "%s: its alignment %u is not a power of two", device->name,
                            opened.info.alignment);
     memcpy(opened.name, device->name, sizeof opened.name);
-    opened.budget = default_budget(&opened.info);
+    opened.budget = devices_default_budget(&opened.info);
     struct engine_device_options options = {.struct_size = sizeof options, .n_threads = request->n_threads};
     if (find_budget(request->memory, device->name, &opened.budget))
         options.memory_limit = opened.budget ? opened.budget : 1;

@@ -81,6 +81,9 @@ struct device_request {
 int devices_open(struct engine *engine, const struct device_request *request, struct device_set *set);
 void devices_close(struct device_set *set);
 
+/* What may be used of the memory that a device says is free; PLACE_NO_LIMIT: it does not say. */
+uint64_t devices_default_budget(const struct engine_device_info *info);
+
 /* The number of the device with this name; false if it is not in the set. */
 bool devices_find(const struct device_set *set, const char *name, uint32_t *number);
 

@@ -67,7 +67,7 @@ static void order_remove(struct order *order, int32_t block)
 
 bool blocks_create(struct block_pool *pool, uint32_t n_blocks)
 {
-    pool->n_blocks = pool->n_free = n_blocks;
+    pool->n_blocks = pool->n_open = pool->n_free = n_blocks;
     pool->seed = (uint64_t)(uintptr_t)pool; /* so that nobody can craft texts that share a bucket */
     for (pool->n_buckets = 1; pool->n_buckets < n_blocks;) pool->n_buckets *= 2;
     pool->blocks = calloc(n_blocks, sizeof *pool->blocks);
@@ -218,7 +218,7 @@ bool blocks_are_sound(const struct block_pool *pool)
         n_idle++;
     }
     ENGINE_ASSERT(n_idle == pool->idle.n);
-    ENGINE_ASSERT(n_owned + n_idle + pool->n_free == pool->n_blocks);
+    ENGINE_ASSERT(n_owned + n_idle + pool->n_free == pool->n_open);
     ENGINE_ASSERT(n_children == n_with_parents);
     return true;
 }

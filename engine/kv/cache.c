@@ -120,6 +120,33 @@ uint32_t kv_free_count(const struct kv_cache *cache)
     return cache->pool.n_free + cache->pool.idle.n;
 }
 
+uint32_t kv_empty_count(const struct kv_cache *cache)
+{
+    return cache->pool.n_free;
+}
+
+void kv_close(struct kv_cache *cache, uint32_t n_open)
+{
+    struct block_pool *pool = &cache->pool;
+    ENGINE_ASSERT(pool->n_free == pool->n_blocks);
+    ENGINE_ASSERT(n_open <= pool->n_blocks);
+    pool->n_open = pool->n_free = n_open;
+    for (uint32_t i = 0; i < n_open; i++) pool->free[i] = (int32_t)(n_open - 1 - i);
+}
+
+uint32_t kv_closed_count(const struct kv_cache *cache)
+{
+    return cache->pool.n_blocks - cache->pool.n_open;
+}
+
+void kv_open(struct kv_cache *cache, uint32_t n)
+{
+    struct block_pool *pool = &cache->pool;
+    ENGINE_ASSERT(n <= kv_closed_count(cache));
+    for (uint32_t i = n; i-- > 0;) pool->free[pool->n_free++] = (int32_t)(pool->n_open + i);
+    pool->n_open += n;
+}
+
 /* ---- Windows ------------------------------------------------------------------------------------------ */
 
 /* The first block that positions from `length` on can see through the window, after being cut back by

@@ -92,6 +92,16 @@ static inline uint32_t kv_blocks_for(uint32_t length)
 
 /* Blocks that no sequence owns. */
 uint32_t kv_free_count(const struct kv_cache *cache);
+/* Those of them that hold nothing which could be found again. */
+uint32_t kv_empty_count(const struct kv_cache *cache);
+
+/* Keeps all but the first n_open blocks of a new cache from being used. Their memory is committed when they
+ * are first written to; the caller of kv_open knows that it is free. */
+void kv_close(struct kv_cache *cache, uint32_t n_open);
+/* Blocks that are closed. No other function counts them. */
+uint32_t kv_closed_count(const struct kv_cache *cache);
+/* Opens n closed blocks. */
+void kv_open(struct kv_cache *cache, uint32_t n);
 
 /* How many of those are needed to append growth[s] positions to each sequence s. */
 uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth);

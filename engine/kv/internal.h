@@ -42,6 +42,7 @@ struct block {
 
 struct block_pool {
     uint32_t n_blocks;
+    uint32_t n_open;      /* the blocks before this one may be used */
     struct block *blocks; /* [n_blocks] */
     int32_t *tokens;      /* [n_blocks, KV_BLOCK_SIZE] */
     int32_t *free;        /* [n_blocks] stack of free blocks; the last one is given next */

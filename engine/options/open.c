@@ -374,15 +374,20 @@ int guesses_check(const struct arguments *arguments)
 }
 
 int guesses_open(const struct arguments *arguments, struct engine *engine,
-                 const struct engine_context_options *options, struct draft_model *draft,
-                 struct engine_queue_options *queue)
+                 const struct engine_context_options *options, const struct engine_context *context,
+                 struct draft_model *draft, struct engine_queue_options *queue)
 {
+    struct engine_context_options wish = *options;
+    struct engine_context_info info = {.struct_size = sizeof info};
     queue->lookup = arguments->lookup;
     queue->n_guess_least = arguments->draft_min;
     queue->n_guess_most = arguments->draft_max;
     if (!arguments->draft) return ENGINE_OK;
     int status = open_model_file(arguments, engine, arguments->draft, NULL, &draft->model);
-    if (!status) status = engine_context_create(draft->model, options, &draft->context);
+    if (!status) status = engine_context_get_info(context, &info);
+    /* Where the model's context has grown into free memory, the draft's follows it. */
+    if (wish.n_context == 0 && wish.n_cache == 0) wish.n_cache = info.n_cache;
+    if (!status) status = engine_context_create(draft->model, &wish, &draft->context);
     queue->draft = draft->context;
     return status;
 }

@@ -9,9 +9,6 @@
 #include "engine.h"
 #include "options/arguments.h"
 
-/* What a context has at most if none is asked for (engine_context_options). */
-#define DEFAULT_CONTEXT 4096
-
 /* Opens the engine with the plugin folders and configuration from the arguments. Warnings go to standard
  * error, with --verbose notes too. */
 int open_engine(const struct arguments *arguments, struct engine **engine);
@@ -80,11 +77,11 @@ bool wants_guesses(const struct arguments *arguments);
 /* Whether the options fit together. */
 int guesses_check(const struct arguments *arguments);
 
-/* Loads the draft model, if one is named, with the context options of the model, and completes the options
- * of its queue. */
+/* Loads the draft model, if one is named, with the context options of the model, whose context it guesses
+ * for, and completes the options of its queue. */
 int guesses_open(const struct arguments *arguments, struct engine *engine,
-                 const struct engine_context_options *options, struct draft_model *draft,
-                 struct engine_queue_options *queue);
+                 const struct engine_context_options *options, const struct engine_context *context,
+                 struct draft_model *draft, struct engine_queue_options *queue);
 /* After the queue. */
 void guesses_close(struct draft_model *draft);
 

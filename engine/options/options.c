@@ -344,7 +344,8 @@ const struct option options_devices[] = {
      .also = " --ctx-size ",
      .maximum = 1e9,
      .help = "Context length in tokens (default: as many as `logits`, `score` and `bench` need; perplexity "
-             "and imatrix: 512; else the model's own, at most 4096)"},
+             "and imatrix: 512; batch and several models of serve: the model's own, at most 16384; else the "
+             "model's own, as far as there is memory)"},
 
     {.name = "cache-size",
      .value = "N",
@@ -356,7 +357,7 @@ const struct option options_devices[] = {
      .maximum = 1e9,
      .help = "Size of the KV cache in tokens, for all sequences together; a cache larger than the context "
              "keeps earlier texts, so that their beginnings need not be computed again (default: as many as "
-             "--context; batch and serve: 2048 for each of --parallel)"},
+             "--context; batch, and serve with --context or several models: 2048 for each of --parallel)"},
 
     {.name = "batch",
      .letter = 'b',

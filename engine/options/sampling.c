@@ -403,10 +403,9 @@ int beam_options_read(const struct arguments *a, const struct sampling *sampling
     return check_beam_sampling(sampling);
 }
 
-uint32_t beams_cache_size(const struct arguments *a, uint32_t limit)
+uint32_t beams_cache_size(const struct arguments *a, uint32_t n_context, uint32_t limit)
 {
-    uint64_t context = a->n_context > 0 ? a->n_context : DEFAULT_CONTEXT;
-    context = (context + BLOCK - 1) / BLOCK * BLOCK;
+    uint64_t context = ((uint64_t)n_context + BLOCK - 1) / BLOCK * BLOCK;
     /* up to where the prompt's last block ends, and in one of its own */
     uint64_t each = limit + 2 * BLOCK < context ? limit + 2 * BLOCK : context;
     uint64_t positions = context + (a->n_beams - 1) * each;

@@ -74,9 +74,9 @@ int beam_options_read(const struct arguments *arguments, const struct sampling *
 /* "false", "true" or "never" as an enum engine_early_stopping. */
 uint32_t early_stopping_of(const char *word);
 
-/* The positions of the cache for a search of texts with at most `limit` tokens: all beams have the prompt in
- * common. */
-uint32_t beams_cache_size(const struct arguments *arguments, uint32_t limit);
+/* The positions of the cache for a search of texts with at most `limit` tokens in a context of so many
+ * positions: all beams have the prompt in common. */
+uint32_t beams_cache_size(const struct arguments *arguments, uint32_t n_context, uint32_t limit);
 
 /* ---- Grammars and JSON schemas, from the command line or from lines of a batch ---- */
 

@@ -6,8 +6,18 @@
 
 /* ---- options.c ----------------------------------------------------------------------------------------- */
 
-/* Positions of a sequence: as asked for, else the model's own length, at most 4096 and within the cache. */
+/* Positions that the model was trained with. */
+uint32_t plan_trained_context(const struct arch_info *info);
+
+/* Positions of a sequence: as asked for, else the model's own length, within the cache if its size was given.
+ * Else they are as many as weights are placed with room for (grow.c). */
 uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options);
+
+/* ENGINE_ERROR_ARGUMENT: the context is shorter than the caller's text. */
+int plan_check_needed(const struct engine_plan *plan);
+
+/* Sets the number of blocks of the cache and what follows from it. */
+void plan_set_blocks(struct engine_plan *plan, uint32_t n_blocks);
 
 /* Reads sizes, the type of the cache, and the number of layers to offload. Hyper-parameters are already
  * read. */
@@ -47,6 +57,11 @@ const struct value *plan_anchor(const struct node *node);
 /* The cache or state that decides where a node runs, which may be an earlier layer's; NULL: it uses none. */
 const struct plan_cache *plan_cache_of(const struct engine_plan *plan, const struct node *node);
 
+/* ---- plan.c ------------------------------------------------------------------------------------------- */
+
+/* Places what plan_survey has listed. */
+int plan_place_listed(struct engine_plan *plan);
+
 /* ---- survey.c ------------------------------------------------------------------------------------------ */
 
 /* Lists the weights and caches, and asks all devices what they can run and how much memory things take. */
@@ -60,6 +75,9 @@ int plan_estimate_activations(struct engine_plan *plan);
  * there, or of `all`. */
 uint64_t plan_working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device,
                              bool all);
+
+/* Forgets what plan_survey has listed and plan_place has decided. */
+void plan_forget(struct engine_plan *plan);
 
 /* ---- report.c ------------------------------------------------------------------------------------------ */
 

@@ -11,7 +11,10 @@
 #include "model/types.h"
 #include "plan/internal.h"
 
-#define DEFAULT_CONTEXT 4096
+/* What weights are placed with room for: positions, of all sequences together and of each. */
+#define START_CONTEXT   16384
+#define START_EACH      2048
+#define ENCODED_CONTEXT 4096 /* where a text goes through in one batch, which takes memory by its length */
 #define DEFAULT_BATCH   512
 #define MAX_BATCH       65536
 #define MAX_SEQUENCES   4096
@@ -89,23 +92,45 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
     return ENGINE_OK;
 }
 
-/* One sequence must be able to grow to full length. Layers with a window keep less. */
-static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
+/* Layers with a window keep less. */
+void plan_set_blocks(struct engine_plan *plan, uint32_t n_blocks)
 {
-    plan->n_blocks = n_cache ? kv_blocks_for(n_cache) : kv_blocks_for(plan->n_context) * plan->n_sequences;
-    if (plan->info.is_encoder)
-        plan->n_blocks = kv_blocks_for(plan->n_batch) + plan->n_sequences; /* of a batch */
-    if (plan->n_blocks > INT32_MAX / KV_BLOCK_SIZE)
+    plan->n_blocks = plan->n_ready_blocks = n_blocks;
+    uint32_t window = plan->info.window;
+    plan->n_window_blocks = window > 0 && window < plan->n_context
+                                ? kv_places_for(window, plan->n_sequences, plan->n_batch, n_blocks)
+                                : 0;
+}
+
+static bool goes_in_one_batch(const struct arch_info *info)
+{
+    return info->is_encoder || info->has_source;
+}
+
+/* Blocks of a cache whose size nobody has named. */
+static uint32_t default_blocks(const struct engine_plan *plan, const struct engine_context_options *options)
+{
+    uint32_t each = kv_blocks_for(plan->n_context), all = each * plan->n_sequences;
+    if (options->n_context || goes_in_one_batch(&plan->info)) return all;
+    uint32_t least = kv_blocks_for(START_EACH) * plan->n_sequences;
+    if (least < kv_blocks_for(START_CONTEXT)) least = kv_blocks_for(START_CONTEXT);
+    return all < least ? all : least; /* grow.c adds to them */
+}
+
+/* One sequence must be able to grow to full length. */
+static int read_cache_size(struct engine_plan *plan, const struct engine_context_options *options)
+{
+    uint32_t n_cache = options->n_cache;
+    uint32_t n_blocks = n_cache ? kv_blocks_for(n_cache) : default_blocks(plan, options);
+    if (plan->info.is_encoder) n_blocks = kv_blocks_for(plan->n_batch) + plan->n_sequences; /* of a batch */
+    if (n_blocks > INT32_MAX / KV_BLOCK_SIZE)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a cache of %u positions is too large", n_cache);
-    if (plan->n_blocks < kv_blocks_for(plan->n_context))
+    if (n_blocks < kv_blocks_for(plan->n_context))
         return error_raise(ENGINE_ERROR_ARGUMENT,
                            "a cache of %u positions (--cache-size) is smaller than the context of one "
                            "sequence, %u (-c)",
                            n_cache, plan->n_context);
-    uint32_t window = plan->info.window;
-    plan->n_window_blocks = window > 0 && window < plan->n_context
-                                ? kv_places_for(window, plan->n_sequences, plan->n_batch, plan->n_blocks)
-                                : 0;
+    plan_set_blocks(plan, n_blocks);
     plan->n_states = plan->info.has_states ? kv_states_for(plan->n_sequences) : 0;
     if (plan->info.has_source) { /* each sequence has room for a source as long as its own text may be */
         plan->n_text_blocks = kv_blocks_for(plan->n_batch) + plan->n_sequences;
@@ -114,30 +139,53 @@ static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
     return ENGINE_OK;
 }
 
-/* Positions that the model was trained with. */
-static uint32_t trained_context(const struct arch_info *info)
+uint32_t plan_trained_context(const struct arch_info *info)
 {
     return info->n_positions > 0 && info->n_positions < info->n_context ? info->n_positions : info->n_context;
 }
 
 uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options)
 {
-    uint32_t length = trained_context(info);
+    uint32_t length = plan_trained_context(info);
     if (options->n_context > 0) return options->n_context;
-    if (length > DEFAULT_CONTEXT) length = DEFAULT_CONTEXT;
-    return options->n_cache > 0 && options->n_cache < length ? options->n_cache : length;
+    if (info->n_short_rope > 0 && info->n_short_rope < length) length = info->n_short_rope;
+    if (options->n_cache > 0 && options->n_cache < length) length = options->n_cache;
+    if (goes_in_one_batch(info) && length > ENCODED_CONTEXT) return ENCODED_CONTEXT;
+    return options->n_cache == 0 && length > START_CONTEXT ? START_CONTEXT : length;
+}
+
+const char *plan_context_option(const struct engine_plan *plan)
+{
+    return plan->limit == ENGINE_CONTEXT_CACHE ? "--cache-size" : "-c";
+}
+
+int plan_check_needed(const struct engine_plan *plan)
+{
+    if (plan->n_needed <= plan->n_context) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_ARGUMENT,
+                       "the prompt has %u tokens but the context only %u: enlarge it with %s, or shorten "
+                       "the prompt",
+                       plan->n_needed, plan->n_context, plan_context_option(plan));
 }
 
 static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    uint32_t trained = trained_context(&plan->info);
+    uint32_t trained = plan->n_trained = plan_trained_context(&plan->info);
     plan->n_context = plan_context_length(&plan->info, options);
-    plan->cache_limits = !options->n_context && plan->n_context == options->n_cache;
-    if (options->n_needed > plan->n_context)
-        return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "the prompt has %u tokens but the context only %u: enlarge it with %s, or shorten "
-                           "the prompt",
-                           options->n_needed, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
+    plan->limit = options->n_context                           ? ENGINE_CONTEXT_ASKED
+                  : plan->n_context == trained                 ? ENGINE_CONTEXT_TRAINED
+                  : plan->n_context == options->n_cache        ? ENGINE_CONTEXT_CACHE
+                  : plan->n_context == plan->info.n_short_rope ? ENGINE_CONTEXT_ROPE
+                  : goes_in_one_batch(&plan->info)             ? ENGINE_CONTEXT_BATCH
+                                                               : ENGINE_CONTEXT_MEMORY;
+    plan->n_needed = options->n_needed;
+    plan->grows = plan->limit == ENGINE_CONTEXT_MEMORY ||
+                  (!options->n_context && !options->n_cache && !goes_in_one_batch(&plan->info));
+    if (!plan->grows || options->n_needed > trained) {
+        if (plan->grows) plan->n_context = trained; /* more it doesn't become */
+        int status = plan_check_needed(plan);
+        if (status) return status;
+    }
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
     if (plan->info.is_encoder || plan->info.has_source) { /* a text goes through in one batch */
@@ -172,7 +220,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
             ENGINE_LOG_WARNING,
             "the context has %u positions, but the model was trained with %u; expect nonsense beyond them",
             plan->n_context, trained);
-    return read_cache_size(plan, options->n_cache);
+    return read_cache_size(plan, options);
 }
 
 _Static_assert((int)ENGINE_WATCH_ATTENTION == WATCH_ATTENTION && (int)ENGINE_WATCH_HIDDEN == WATCH_HIDDEN &&

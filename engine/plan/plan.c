@@ -92,7 +92,7 @@ static int measure(struct engine_plan *plan, bool *over)
     return status;
 }
 
-int plan_place(struct engine_plan *plan)
+int plan_place_listed(struct engine_plan *plan)
 {
     uint32_t wanted = plan->offload;
     bool over = true;
@@ -161,8 +161,6 @@ int engine_plan_create_on(struct engine_model *model, const struct engine_contex
     if (!status && plan->set.n_devices > 2 && plan->offload > 0) devices_measure(&plan->set);
     if (!status && !request.backends && !options->place && plan->offload > 0) devices_warn_slow(&plan->set);
     if (!status) status = plan_read_rules(plan, options->place);
-    if (!status) status = plan_survey(plan);
-    if (!status) status = plan_check_adapters(plan);
     if (!status) status = plan_place(plan);
     if (status) {
         engine_plan_destroy(plan);
@@ -182,19 +180,13 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
 void engine_plan_destroy(struct engine_plan *plan)
 {
     if (!plan) return;
-    for (size_t i = 0; plan->entries && i < plan->n_entries; i++)
-        free((char *)(uintptr_t)plan->entries[i].name);
+    plan_forget(plan);
     for (size_t i = 0; i < plan->n_rules; i++) free((char *)(uintptr_t)plan->rules[i].pattern);
     devices_close(&plan->set);
     derived_destroy(plan->derived);
     free(plan->hparams);
     free(plan->adapters);
     free(plan->adapter_handles);
-    free(plan->entries);
-    free(plan->device);
-    free(plan->weights);
-    free(plan->caches);
-    free(plan->layer_entry);
     free(plan->rules);
     free(plan);
 }

@@ -62,10 +62,16 @@ struct engine_plan {
     const struct engine_adapter **adapter_handles; /* the same, as the caller knows them */
     size_t n_adapters;
     uint32_t n_context, n_batch, n_sequences, n_threads;
-    bool cache_limits;    /* the context is as short as it is because of the cache's size */
-    uint32_t max_outputs; /* tokens of a batch whose logits are computed together */
-    uint32_t cache_type;  /* enum engine_type */
-    uint32_t n_blocks;    /* of the cache */
+    uint32_t n_needed;               /* of positions, by the text that is at hand; 0: unknown */
+    uint32_t n_trained;              /* positions that the model was trained with */
+    enum engine_context_limit limit; /* why n_context isn't greater */
+    uint32_t limiting_device;        /* of ENGINE_CONTEXT_MEMORY */
+    uint32_t max_outputs;            /* tokens of a batch whose logits are computed together */
+    uint32_t cache_type;             /* enum engine_type */
+    uint32_t n_blocks;               /* of the cache */
+    /* The first of them: weights were placed with room for these. The others are opened as needed. */
+    uint32_t n_ready_blocks;
+    bool grows; /* neither the context's length nor the cache's size was asked for */
     /* Of the caches of layers with a window; 0: no layer has one that is shorter than the context. */
     uint32_t n_window_blocks;
     /* Of sequences and their snapshots; 0: the family keeps none. */
@@ -111,8 +117,13 @@ struct shape_key {
     uint32_t watch;        /* bits of enum watch_kind besides the plan's */
 };
 
-/* Decides, possibly again, where everything goes, within the budgets of plan->set. */
+/* Decides, possibly again, where everything goes, within the budgets of plan->set. If the plan grows, the
+ * context then gets the trained length, or as much of it as the devices still have memory for; that moves no
+ * weight. */
 int plan_place(struct engine_plan *plan);
+
+/* The option that makes the context longer. */
+const char *plan_context_option(const struct engine_plan *plan);
 
 /* Logs what each device holds, as notes, and warns of settings that no plugin has read. */
 void report_placement(const struct engine_plan *plan);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/sized.h"
+#include "kv/cache.h"
 #include "model/types.h"
 #include "plan/internal.h"
 #include "plugins/plugins.h"
@@ -198,6 +200,19 @@ void engine_plan_device_at(const struct engine_plan *plan, size_t index, struct 
             out->n_layers++;
         }
     }
+}
+
+void engine_plan_get_context(const struct engine_plan *plan, struct engine_plan_context *out)
+{
+    const struct engine_plan_context known = {
+        .struct_size = sizeof known,
+        .n_trained = plan->n_trained,
+        .n_context = plan->n_context,
+        .n_cache = plan->n_blocks * KV_BLOCK_SIZE,
+        .limit = plan->limit,
+        .device = plan->limit == ENGINE_CONTEXT_MEMORY ? plan->set.devices[plan->limiting_device].name : NULL,
+    };
+    sized_write(out, &known, sizeof known);
 }
 
 void engine_plan_get_totals(const struct engine_plan *plan, struct engine_plan_totals *out)

@@ -125,6 +125,20 @@ static size_t count_cached_layers(const struct graph *graph)
     return count;
 }
 
+void plan_forget(struct engine_plan *plan)
+{
+    for (size_t i = 0; plan->entries && i < plan->n_entries; i++)
+        free((char *)(uintptr_t)plan->entries[i].name);
+    free(plan->entries);
+    free(plan->device);
+    free(plan->weights);
+    free(plan->caches);
+    free(plan->layer_entry);
+    plan->entries = NULL, plan->device = NULL, plan->weights = NULL, plan->caches = NULL;
+    plan->layer_entry = NULL;
+    plan->n_entries = plan->n_weights = plan->n_caches = 0;
+}
+
 static int create_lists(struct engine_plan *plan, const struct graph *graph)
 {
     plan->n_weights = graph->n_weights;

@@ -19,7 +19,7 @@ static int check_tokens(const struct engine_queue *queue, const struct engine_re
         return error_raise(
             ENGINE_ERROR_ARGUMENT,
             "the prompt has %zu tokens, the context takes %u: make it larger (%s) or the prompt shorter",
-            given->n_tokens, info->n_context, queue->context->plan->cache_limits ? "--cache-size" : "-c");
+            given->n_tokens, info->n_context, plan_context_option(queue->context->plan));
     for (size_t i = 0; i < given->n_tokens; i++)
         if (given->tokens[i] < 0 || (uint32_t)given->tokens[i] >= info->n_vocab)
             return error_raise(ENGINE_ERROR_ARGUMENT,

@@ -44,8 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         need(utf8_check(rendered.data, rendered.length) == rendered.length);
         for (size_t i = 0; i < rendered.length; i++) need(marks[i] <= 1);
     }
-    bool calls;
-    if (template) need(reply_recognise(template, &calls) >= 1);
+    if (template) need(reply_recognise(template).format >= 1);
     template_output_free(output);
     template_destroy(template);
     return 0;

@@ -21,7 +21,9 @@ static void wish_for(const struct served *served, struct engine_context_options 
     context_options(arguments, wish, offload);
     wish->progress = NULL;
     wish->n_sequences = arguments->n_parallel;
-    if (wish->n_cache > 0) return;
+    /* A model that is alone may take all free memory; several leave it to each other. */
+    const bool is_alone = arguments->models.count < 2 && arguments->models_memory_mib == 0;
+    if (wish->n_cache > 0 || (wish->n_context == 0 && is_alone)) return;
     uint64_t positions = (uint64_t)wish->n_sequences * POSITIONS_EACH;
     uint32_t n_context = 0;
     if (engine_context_length(served->model, wish, &n_context) == ENGINE_OK && positions < n_context)
@@ -142,7 +144,8 @@ int served_load(struct served *served)
     wish.adapters = NULL;
     wish.adapter_scales = NULL;
     wish.n_adapters = 0;
-    if (!status) status = guesses_open(arguments, slot->server->engine, &wish, &slot->draft, &queue);
+    if (!status)
+        status = guesses_open(arguments, slot->server->engine, &wish, served->context, &slot->draft, &queue);
     if (!status) status = engine_queue_create(served->context, &queue, &served->queue);
     if (status) return status;
     slot->stopping = false;

@@ -47,6 +47,27 @@ Test(kv, a_full_sequence_takes_no_more)
     kv_destroy(cache);
 }
 
+Test(kv, closed_blocks_are_not_there_until_they_are_opened)
+{
+    struct kv_cache *cache = kv_create(2, 10 * B, 10);
+    kv_close(cache, 2);
+    cr_assert_eq(kv_closed_count(cache), 8);
+    cr_assert_eq(kv_free_count(cache), 2);
+    grow(cache, 0, 0, 2 * B);
+    cr_assert_eq(kv_append(cache, 0, 7), -1);
+    kv_open(cache, 3);
+    cr_assert_eq(kv_closed_count(cache), 5);
+    cr_assert_eq(kv_empty_count(cache), 3);
+    grow(cache, 0, 100, 3 * B);
+    cr_assert_eq(kv_append(cache, 0, 7), -1);
+    kv_truncate(cache, 0, 0);
+    cr_assert_eq(kv_empty_count(cache), 0, "they are found again");
+    cr_assert_eq(kv_free_count(cache), 5);
+    kv_open(cache, 5);
+    grow(cache, 1, 1000, 10 * B);
+    kv_destroy(cache);
+}
+
 Test(kv, an_empty_pool_gives_nothing)
 {
     struct kv_cache *cache = kv_create(3, 100, 3);
