@@ -197,6 +197,7 @@ struct arch_info {
     bool is_encoder;    /* tokens see their whole text, and there are no logits */
     bool makes_vectors; /* an encoder, or made for embeddings or labels: the file names a pooling or labels */
     bool has_states;    /* the graph declares states: graph_state */
+    uint32_t n_sharing; /* layers at the end that read the keys and values of earlier ones */
     /* An encoder reads a source text for each of the decoder's sequences; the family has the graphs of
      * both, see graph_shape.encodes. The decoder's text begins with this token. */
     bool has_source;

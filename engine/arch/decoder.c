@@ -141,6 +141,7 @@ struct arch_info decoder_info(const struct decoder *d)
                              .n_short_rope = d->rope.factors_long ? d->rope.n_original : 0};
     for (uint32_t i = 0; i < d->n_layers; i++) {
         const struct decoder_layer *layer = &d->layers[i];
+        info.n_sharing += layer->n_back > 0;
         if (layer->window > info.window) info.window = layer->window;
         if (layer->chunk > info.window) info.window = layer->chunk;
     }

@@ -172,7 +172,8 @@ static void gemma4_read_config(struct hf_config *config)
     if (!hf_flag(config, json, "enable_moe_block", false)) return;
     hf_put_count(config, "expert_count", hf_count(config, json, "num_experts", 0));
     hf_put_count(config, "expert_used_count", hf_count(config, json, "top_k_experts", 0));
-    hf_put_count(config, "expert_feed_forward_length", hf_count(config, json, "moe_intermediate_size", 0));
+    hf_put_count(config, "expert_feed_forward_length",
+                 hf_count(config, json, "moe_intermediate_size|expert_intermediate_size", 0));
 }
 
 static const struct hf_key gemma4_numbers[] = {

@@ -94,14 +94,21 @@ static bool is_used(const struct engine_plan *plan, const struct model_tensor *t
     return false;
 }
 
-/* Tensors in the file that no graph of the family reads: layers that predict further tokens, rope factors for
- * other contexts, the classification head and dense steps, which the queue computes, what converters fill in
- * for RWKV 7's first layer, and what reads pictures and sound. */
+/* Tensors in the file that no graph of the family reads: layers that predict further tokens, keys and values
+ * of layers that read earlier ones', rope factors for other contexts, the classification head and dense
+ * steps, which the queue computes, what converters fill in for RWKV 7's first layer, and what reads pictures
+ * and sound. */
 static bool is_left_out(const struct engine_plan *plan, const char *name)
 {
     static const char *const starts[] = {"rope_f", "cls.", "dense_", "blk.0.time_mix_v", "v.", "a.", "mm."};
     unsigned layer;
-    if (sscanf(name, "blk.%u.", &layer) == 1 && layer >= plan->info.n_layers) return true;
+    int at = 0;
+    if (sscanf(name, "blk.%u.%n", &layer, &at) == 1 && at > 0) {
+        const char *rest = name + at;
+        bool is_kv = strncmp(rest, "attn_k", 6) == 0 || strncmp(rest, "attn_v", 6) == 0;
+        if (layer >= plan->info.n_layers) return true;
+        if (is_kv && layer >= plan->info.n_layers - plan->info.n_sharing) return true;
+    }
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
     return false;
