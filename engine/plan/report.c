@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/sized.h"
+#include "common/sized.h"
 #include "kv/cache.h"
 #include "model/types.h"
 #include "plan/internal.h"
