@@ -928,6 +928,18 @@ Test(reply, format_by_the_call)
          "for "
          "m in messages %}{{ m.content }}{% endfor %}",
          ENGINE_REPLY_HERMES},
+        {"{{ '<|tool|>' ~ tools | tojson ~ '<|/tool|>' if tools }}{% for m in messages %}<|{{ m.role }}|>{{ "
+         "m.content "
+         "}}<|end|>{% endfor %}",
+         ENGINE_REPLY_GRANITE},
+        {"{{ 'Respond with <|tool_call|> followed by a JSON list of tools.' if tools }}{% for m in messages "
+         "%}{{ "
+         "m.content }}{% endfor %}",
+         ENGINE_REPLY_GRANITE},
+        {"{{ 'Tools: <|tool_list_start|>' ~ tools | tojson ~ '<|tool_list_end|>' if tools }}{% for m in "
+         "messages %}{{ "
+         "m.content }}{% endfor %}",
+         ENGINE_REPLY_LFM2},
         {"{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif "
          "%}<|message|>{{ m.content }}<|end|>{% endfor %}",
          ENGINE_REPLY_GPT_OSS},
