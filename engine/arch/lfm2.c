@@ -201,4 +201,5 @@ const struct architecture arch_lfm2moe = {
     .read = lfm2_read,
     .build = lfm2_build,
     .hf = {.types = lfm2moe_types, .modules = lfm2_modules, .outer = lfm2_outer},
+    .reply = {.calls = "<|tool_call_start|>"},
 };
