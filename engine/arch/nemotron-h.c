@@ -147,6 +147,9 @@ static void nemotron_h_read_config(struct hf_config *config)
     const char *activation = hf_text(config, json, "mamba_hidden_act");
     hf_refuse(config, activation && strcmp(activation, "silu") != 0, "a mamba_hidden_act but silu");
     hf_put_flag(config, "rope.scaling.finetuned", false);
+    /* The name under which llama.cpp reads it. */
+    hf_put_float(config, "attention.layer_norm_epsilon",
+                 hf_number(config, json, config->type.keys.epsilon, config->type.epsilon));
 }
 
 #define NUMBERS                                                                                              \
