@@ -132,7 +132,7 @@ struct hf_type {
     uint32_t ff;       /* 0: four times the width */
     uint32_t context;
     double epsilon;         /* 0: 1e-6 */
-    const char *activation; /* NULL: silu */
+    const char *activation; /* NULL: silu; "": the family has one of its own, which isn't in the metadata */
     bool is_tied;           /* tie_word_embeddings */
 
     bool has_no_rope;
@@ -172,6 +172,9 @@ struct hf_family {
     bool has_layer_norms;  /* else RMS norms */
     bool norms_add_one;    /* norms add 1 to their weights */
     bool has_no_attention; /* config.json has neither heads nor feed-forward networks */
+    /* Stored numbers, one for each layer, that GGUF files have as an array in the metadata, and the whole
+     * keys. */
+    const struct hf_module *layer_numbers;
     /* ".ffn_up.": all matrices but this are multiplied by factors of config.json. */
     const char *scales_all_but;
     /* What llama.cpp's converter writes besides: rope.scaling.type "none" and the original context of a

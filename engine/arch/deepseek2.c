@@ -1,7 +1,7 @@
-/* deepseek2.c: DeepSeek-V2, V3, R1 and similar models (Kimi K2, GLM-4.7-Flash): multi-head latent attention,
- * whose cache holds one short vector a token, from which the keys and values of all heads are computed, and
- * one key that is rotated by position; then mixtures of experts chosen in groups. arXiv 2405.04434,
- * 2412.19437. */
+/* deepseek2.c: DeepSeek-V2, V3, R1 and similar models (Kimi K2, GLM-4.7-Flash, Youtu-LLM): multi-head latent
+ * attention, whose cache holds one short vector a token, from which the keys and values of all heads are
+ * computed, and one key that is rotated by position; then mixtures of experts chosen in groups, or dense
+ * networks. arXiv 2405.04434, 2412.19437. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -194,16 +194,30 @@ static const struct mla {
     {NULL, 128, 128, 8, 4, 3, true, true, true},
 };
 
-/* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
+/* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. The sizes of a
+ * head are transformers' defaults. */
+static void read_latent_heads(struct hf_config *config, uint32_t n_nope, uint32_t n_value)
+{
+    const json_t *json = config->json;
+    uint32_t latent = hf_count(config, json, "kv_lora_rank", 512),
+             rope = hf_count(config, json, "qk_rope_head_dim", 64);
+    config->n_rope = rope;
+    config->n_nope = hf_count(config, json, "qk_nope_head_dim", n_nope);
+    config->n_value = hf_count(config, json, "v_head_dim", n_value);
+    config->n_kv_heads = 1;
+    config->has_own_heads = true;
+    hf_put_count(config, "attention.head_count_kv", 1);
+    hf_put_count(config, "attention.key_length", latent + rope);
+    hf_put_count(config, "attention.value_length", latent);
+    hf_put_count(config, "attention.key_length_mla", config->n_nope + rope);
+    hf_put_count(config, "attention.value_length_mla", config->n_value);
+}
+
 static void deepseek2_read_config(struct hf_config *config)
 {
     const json_t *json = config->json;
     const struct mla *own = mla_types;
     while (own->type && strcmp(own->type, config->type.name) != 0) own++;
-    uint32_t latent = hf_count(config, json, "kv_lora_rank", 512),
-             rope = hf_count(config, json, "qk_rope_head_dim", 64);
-    uint32_t nope = hf_count(config, json, "qk_nope_head_dim", own->n_nope),
-             value = hf_count(config, json, "v_head_dim", own->n_value);
     uint32_t n_groups = hf_count(config, json, "n_group", own->n_groups),
              n_used = hf_count(config, json, "topk_group", own->n_groups_used);
     const char *method = hf_text(config, json, "topk_method");
@@ -215,16 +229,7 @@ static void deepseek2_read_config(struct hf_config *config)
     hf_put_count(config, "leading_dense_block_count",
                  by_kinds ? hf_count_dense_layers(config, 1)
                           : hf_count(config, json, "first_k_dense_replace", own->n_dense));
-    config->n_rope = rope;
-    config->n_nope = nope;
-    config->n_value = value;
-    config->n_kv_heads = 1;
-    config->has_own_heads = true;
-    hf_put_count(config, "attention.head_count_kv", 1);
-    hf_put_count(config, "attention.key_length", latent + rope);
-    hf_put_count(config, "attention.value_length", latent);
-    hf_put_count(config, "attention.key_length_mla", nope + rope);
-    hf_put_count(config, "attention.value_length_mla", value);
+    read_latent_heads(config, own->n_nope, own->n_value);
     hf_put_count(config, "expert_group_count", n_groups);
     hf_put_count(config, "expert_group_used_count", n_used);
     /* llama.cpp's converter has it only from scoring_func, which what transformers saves lacks. */
@@ -232,6 +237,23 @@ static void deepseek2_read_config(struct hf_config *config)
     hf_put_count(config, given ? "expert_gating_func" : "engine.expert_gating_func", is_v2 ? 1 : 2);
     hf_put_flag(config, "expert_weights_norm", !is_v2 && hf_flag(config, json, "norm_topk_prob", true));
 }
+
+/* Youtu has no experts; llama.cpp's converter says so by these. */
+static void youtu_read_config(struct hf_config *config)
+{
+    hf_refuse(config, !hf_flag(config, config->json, "rope_interleave", true), "rope_interleave: false");
+    read_latent_heads(config, 128, 128);
+    hf_put_count(config, "leading_dense_block_count", config->n_layers);
+    hf_put_count(config, "expert_feed_forward_length",
+                 hf_count(config, config->json, config->type.keys.ff, config->type.ff));
+    hf_put_count(config, "expert_shared_count", 0);
+}
+
+static const struct hf_key youtu_numbers[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 1536},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {0},
+};
 
 static const struct hf_key deepseek2_numbers[] = {
     {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 1536},
@@ -322,6 +344,18 @@ static const struct hf_type deepseek2_types[] = {
      .ff = 18432,
      .context = 4096,
      .numbers = deepseek3_numbers},
+    {.name = "youtu",
+     .keys = {.kv_heads = HF_UNREAD, .head_dim = HF_UNREAD},
+     .width = 2048,
+     .layers = 32,
+     .heads = 16,
+     .ff = 6144,
+     .context = 131072,
+     .is_tied = true,
+     .keeps_rotary = true,
+     .numbers = youtu_numbers,
+     .options = {{"attention_bias", false, "attn_q_a|attn_kv_a_mqa|attn_output"}, HF_MLP_BIAS},
+     .read = youtu_read_config},
     {0},
 };
 
@@ -337,7 +371,7 @@ static const struct arch_missing deepseek2_missing[] = {
 
 const struct architecture arch_deepseek2 = {
     .name = "deepseek2",
-    .models = "DeepSeek V2, V3, R1, Kimi K2, GLM 4.7 Flash",
+    .models = "DeepSeek V2, V3, R1, Kimi K2, GLM 4.7 Flash, Youtu-LLM",
     .missing = deepseek2_missing,
     .size = sizeof(struct deepseek2),
     .read = deepseek2_read,

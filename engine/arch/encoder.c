@@ -45,6 +45,12 @@ void encoder_build(struct graph *g, const void *decoder)
     encoder_build_states(g, d, x);
 }
 
+void encoder_build_as_decoder(struct graph *g, const void *decoder)
+{
+    const struct decoder *d = decoder;
+    encoder_build_states(g, d, decoder_norm(g, d, "output_norm", decoder_build_layers(g, d)));
+}
+
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 const struct hf_module encoder_modules[] = {

@@ -18,6 +18,9 @@ void encoder_build_states(struct graph *g, const struct decoder *d, struct value
  * feed-forward(x)), and the states. `decoder`: a struct decoder, or one that begins with it. */
 void encoder_build(struct graph *g, const void *decoder);
 
+/* The same of encoders built like decoders: decoder_build_layers and the norm of the output. */
+void encoder_build_as_decoder(struct graph *g, const void *decoder);
+
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 /* BERT's and RoBERTa's modules, DistilBERT's and Jina's; and those outside the layers. */

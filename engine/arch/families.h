@@ -8,8 +8,10 @@
 /* Names as in `const struct architecture arch_NAME`. */
 #define FAMILIES(X)                                                                                          \
     X(afmoe)                                                                                                 \
+    X(apertus)                                                                                               \
     X(arcee)                                                                                                 \
     X(bert)                                                                                                  \
+    X(bitnet)                                                                                                \
     X(bloom)                                                                                                 \
     X(cohere2)                                                                                               \
     X(cohere2moe)                                                                                            \
@@ -18,6 +20,7 @@
     X(dots1)                                                                                                 \
     X(ernie4_5)                                                                                              \
     X(ernie4_5_moe)                                                                                          \
+    X(eurobert)                                                                                              \
     X(exaone)                                                                                                \
     X(exaone4)                                                                                               \
     X(exaone_moe)                                                                                            \
@@ -42,6 +45,7 @@
     X(internlm2)                                                                                             \
     X(jais2)                                                                                                 \
     X(jina_bert_v2)                                                                                          \
+    X(jina_bert_v3)                                                                                          \
     X(laguna)                                                                                                \
     X(lfm2)                                                                                                  \
     X(lfm2moe)                                                                                               \

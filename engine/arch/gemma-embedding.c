@@ -28,12 +28,6 @@ static void gemma_embedding_read(struct hparams *h, void *hparams, struct arch_i
     *info = encoder_info(d);
 }
 
-static void gemma_embedding_build(struct graph *g, const void *hparams)
-{
-    const struct decoder *d = hparams;
-    encoder_build_states(g, d, decoder_norm(g, d, "output_norm", decoder_build_layers(g, d)));
-}
-
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
 static bool gemma_embedding_applies(const struct hf_config *config)
@@ -81,6 +75,6 @@ const struct architecture arch_gemma_embedding = {
     .kind = ARCH_ENCODER,
     .size = sizeof(struct gemma_embedding),
     .read = gemma_embedding_read,
-    .build = gemma_embedding_build,
+    .build = encoder_build_as_decoder,
     .hf = {.types = gemma_embedding_types, .modules = decoder_norms_behind, .norms_add_one = true},
 };

@@ -149,6 +149,18 @@ float hparams_number_at(struct hparams *h, const char *key, uint32_t layer, uint
     return fallback;
 }
 
+float hparams_layer_number(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers)
+{
+    const struct metadata_entry *entry = metadata_find(model_metadata(h->model), key);
+    double number;
+    if (h->status) return 0;
+    if (entry && entry->is_array && entry->count == n_layers && metadata_entry_float(entry, layer, &number) &&
+        isfinite((float)number))
+        return (float)number;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s must have a number for each of %u layers", key, n_layers);
+    return 0;
+}
+
 bool hparams_flag(struct hparams *h, const char *key, bool fallback)
 {
     const struct metadata_entry *entry = find(h, key);

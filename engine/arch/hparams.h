@@ -45,6 +45,9 @@ float hparams_float_above_0(struct hparams *h, const char *key, float fallback);
 float hparams_number_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
                         float fallback);
 
+/* The finite number for layer `layer` in an array whose key doesn't begin with the architecture. */
+float hparams_layer_number(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers);
+
 bool hparams_flag(struct hparams *h, const char *key, bool fallback);
 
 /* A text, NUL-terminated and cut to `size`. False if there is none. */

@@ -272,7 +272,7 @@ static void read_activation(struct hf_config *config)
     if (strcmp(name, "swiglu") == 0) name = "silu";         /* of the gate */
     if (strcmp(name, "gated-gelu") == 0) name = "gelu_new"; /* T5's */
     if (strncmp(name, "gated-", 6) == 0) name += 6;
-    hf_put_text(config, "hidden_activation", name);
+    if (*name) hf_put_text(config, "hidden_activation", name);
 }
 
 static void read_keys(struct hf_config *config)

@@ -108,6 +108,13 @@ static const char *after_layer(const char *module, uint32_t *layer)
     return NULL;
 }
 
+const char *hf_layer_number_key(const struct hf_family *family, const char *name, uint32_t *layer)
+{
+    uint32_t unused;
+    const char *rest = family->layer_numbers ? after_layer(name, layer) : NULL;
+    return rest ? hf_module_find(family->layer_numbers, rest, &unused) : NULL;
+}
+
 bool hf_ends_with(const char *name, const char *end)
 {
     size_t length = strlen(name), n = strlen(end);

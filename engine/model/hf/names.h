@@ -35,6 +35,10 @@ bool hf_name(const struct hf_family *family, const char *module, struct hf_name 
  * none does. */
 const char *hf_module_find(const struct hf_module *modules, const char *name, uint32_t *number);
 
+/* The key of the metadata that has a stored tensor's number as element *layer (hf_family.layer_numbers);
+ * NULL: none has. */
+const char *hf_layer_number_key(const struct hf_family *family, const char *name, uint32_t *layer);
+
 /* The form of a family's tensor; never NULL. */
 const struct hf_form *hf_find_form(const struct hf_family *family, const struct hf_name *name);
 

@@ -338,6 +338,7 @@ static void read_prompts(struct hf_config *config, const char *folder)
     json_t *json;
     config->status = open_first(folder, names, path, &json);
     const json_t *prompts = json_object_get(json, "prompts");
+    if (json_object_size(prompts) == 0) prompts = hf_get(config->root, "task_instructions"); /* Jina's */
     const char *preset = json_string_value(json_object_get(json, "default_prompt_name"));
     if (json_object_size(prompts) > 0 && !config->status) put_prompts(config, path, prompts);
     if (preset && !config->status && !json_object_get(prompts, preset))

@@ -58,7 +58,8 @@ static bool is_left_out(const struct hf_family *family, const char *name)
 {
     static const char *const ends[] = {"rotary_emb.inv_freq",    ".attn.bias",
                                        ".attn.masked_bias",      ".attention.bias",
-                                       ".attention.masked_bias", "embeddings.position_ids"};
+                                       ".attention.masked_bias", "embeddings.position_ids",
+                                       ".weight.0.lora_A",       ".weight.0.lora_B"}; /* of tasks, adapter/ */
     static const char *const others[] = {"cls.predictions.",
                                          "cls.seq_relationship.",
                                          "vocab_transform.",
@@ -122,8 +123,10 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
 {
     struct hf_entry *entry = &reader->entries[reader->n_entries];
     *entry = (struct hf_entry){.stored = stored};
+    uint32_t layer;
     reader->model->has_senses |= is_of_senses(stored->name);
     if (is_left_out(reader->family, stored->name) || hf_is_companion(reader->config, stored->name)) return;
+    if (hf_layer_number_key(reader->family, stored->name, &layer)) return;
     if (!name_tensor(reader, stored, entry)) {
         entry->name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
         if (strlen(stored->name) >= sizeof entry->name.tensor || stored->n_dims > 3) return;
@@ -237,8 +240,7 @@ static bool is_values(const char *name)
 static int make_values(struct reader *reader, struct model_tensor *tensor)
 {
     uint64_t n = tensor->ne[0] * tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
-    if (tensor->type != ENGINE_TYPE_F32 && tensor->type != ENGINE_TYPE_F16 &&
-        tensor->type != ENGINE_TYPE_BF16)
+    if (!is_float_type(tensor->type))
         return error_raise(ENGINE_ERROR_DATA, "%s: %s is quantised, which it cannot be", reader->model->path,
                            tensor->name);
     float *values = metadata_allocate(reader->model->metadata, (size_t)n * sizeof *values);
@@ -247,19 +249,11 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
     if (!values) return error_memory("tensor list");
     int status = model_tensor_gather(tensor, 1, &stored, &gathered);
     if (status) return status;
-    const uint8_t *data = stored;
     bool is_norm = strstr(tensor->name, "norm") && !strstr(tensor->name, ".bias") &&
                    !hf_ends_with(tensor->name, ".ssm_norm.weight");
     float addend = reader->family->norms_add_one && is_norm ? 1 : 0;
     for (uint64_t i = 0; i < n; i++) {
-        uint16_t half;
-        if (tensor->type == ENGINE_TYPE_F32) {
-            memcpy(&values[i], data + 4 * i, sizeof values[i]);
-        } else {
-            memcpy(&half, data + 2 * i, sizeof half);
-            values[i] = tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
-        }
-        values[i] += addend;
+        values[i] = float_at(tensor->type, stored, i) + addend;
         if (is_log(tensor->name)) values[i] = -expf(values[i]);
     }
     free(gathered);
@@ -409,6 +403,47 @@ static int make_tensors(struct reader *reader, const struct hf_entry *entries, s
     return status;
 }
 
+/* ---- Numbers of layers --------------------------------------------------------------------------------- */
+
+/* Finds the numbers of one key, in values [n_layers]. */
+static int find_layer_numbers(const struct reader *reader, const char *key, float *values)
+{
+    uint32_t n_layers = reader->config->n_layers, n_found = 0, layer;
+    for (size_t i = 0; i < reader->model->n_shards; i++)
+        for (size_t k = 0; k < safetensors_count(reader->model->shards[i]); k++) {
+            const struct safetensors_tensor *stored = safetensors_at(reader->model->shards[i], k);
+            const char *own = hf_layer_number_key(reader->family, stored->name, &layer);
+            if (!own || strcmp(own, key) != 0 || layer >= n_layers) continue;
+            if (!is_float_type(stored->type) || stored->size != (stored->type == ENGINE_TYPE_F32 ? 4 : 2))
+                return error_raise(ENGINE_ERROR_DATA, "%s: %s is not one number", reader->model->path,
+                                   stored->name);
+            values[layer] = float_at(stored->type, stored->data, 0);
+            n_found++;
+        }
+    if (n_found == n_layers) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA, "%s: %u of %u layers have the number that becomes %s",
+                       reader->model->path, n_found, n_layers, key);
+}
+
+static int add_layer_numbers(const struct reader *reader)
+{
+    struct metadata *metadata = reader->model->metadata;
+    uint32_t n_layers = reader->config->n_layers;
+    for (const struct hf_module *row = reader->family->layer_numbers; row && row->name; row++) {
+        float *values = metadata_allocate(metadata, n_layers * sizeof *values);
+        if (!values) return error_memory("tensor list");
+        int status = find_layer_numbers(reader, row->tensor, values);
+        if (!status)
+            status = metadata_add(metadata, &(struct metadata_entry){.key = row->tensor,
+                                                                     .type = METADATA_F32,
+                                                                     .is_array = true,
+                                                                     .count = n_layers,
+                                                                     .values = values});
+        if (status) return status;
+    }
+    return ENGINE_OK;
+}
+
 /* ---- Whether config.json and the weights go together --------------------------------------------------- */
 
 static const struct model_tensor *find_listed(const struct model *model, const char *name)
@@ -491,6 +526,7 @@ int hf_list_tensors(struct model *model, struct hf_config *config)
         status = make_tensors(&reader, &reader.entries[i], same);
     }
     free(reader.entries);
+    if (!status) status = add_layer_numbers(&reader);
     if (!status) status = check_config(&reader, config);
     if (status) return status;
     tell_of_floats(&reader);

@@ -7,11 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine.h"
 #include "families-fixture.h"
 
-static const char *const names[] = {"bert", "nomic-bert", "modernbert"};
+static const char *const names[] = {
+    "bert",
+    "nomic-bert",
+    "modernbert",
+#ifndef TEST_BACKEND
+    "eurobert",
+#endif
+};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *const own_names[] = {"gemma-embedding", "jina-bert-v2", "jina-bert-v2-code",
@@ -19,6 +27,7 @@ static const char *const own_names[] = {"gemma-embedding", "jina-bert-v2", "jina
 enum { N_OWN_NAMES = sizeof own_names / sizeof *own_names };
 
 #define SHARED TEST_SHARED_DIR "/families"
+#define NEWER  TEST_SHARED_DIR "/families-2026"
 #define OWN    TEST_SOURCE_DIR "/data/encoders"
 
 static char log_text[1024];
@@ -75,6 +84,14 @@ static void stop(const struct running *r)
     engine_close(r->engine);
 }
 
+/* The folder of ../shared that has a model. */
+static const char *set_of(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, SHARED "/%s.tokens.npy", name);
+    return access(path, R_OK) == 0 ? SHARED : NEWER;
+}
+
 /* The error of the states, relative to their norm, against those in the folder. */
 static double error_in(const char *folder, const char *name, const char *path, const struct setting *setting,
                        const char *const *plugin_dirs)
@@ -101,7 +118,7 @@ static double error_in(const char *folder, const char *name, const char *path, c
 static double error_of(const char *name, const char *path, const struct setting *setting,
                        const char *const *plugin_dirs)
 {
-    return error_in(SHARED, name, path, setting, plugin_dirs);
+    return error_in(set_of(name), name, path, setting, plugin_dirs);
 }
 
 #ifdef TEST_BACKEND
@@ -163,7 +180,7 @@ Test(encoders, states_are_those_of_transformers)
     for (size_t i = 0; i < N_NAMES; i++) {
         const struct setting cpu = {.backends = "cpu"};
         char directory[512];
-        snprintf(directory, sizeof directory, TEST_SHARED_DIR "/families/%s", names[i]);
+        snprintf(directory, sizeof directory, "%s/%s", set_of(names[i]), names[i]);
         const struct family_files files = family_files(names[i]);
         const char *const paths[] = {files.model, directory};
         for (int k = 0; k < 2; k++) {
@@ -171,6 +188,18 @@ Test(encoders, states_are_those_of_transformers)
             cr_expect(error <= 1e-5, "%s: relative error %.2e", paths[k], error);
             cr_expect_str_empty(log_text, "%s", log_text);
         }
+    }
+}
+
+/* Those of which there are no GGUF files but ours. */
+Test(encoders, states_of_directories_are_those_of_transformers)
+{
+    static const struct setting cpu = {.backends = "cpu"};
+    const char *const paths[] = {NEWER "/jina-v3", converted(NEWER "/jina-v3")};
+    for (int k = 0; k < 2; k++) {
+        double error = error_of("jina-v3", paths[k], &cpu, NULL);
+        cr_expect(error <= 1e-5, "%s: relative error %.2e", paths[k], error);
+        cr_expect_str_empty(log_text, "%s", log_text);
     }
 }
 

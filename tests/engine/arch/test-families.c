@@ -64,9 +64,10 @@ static const struct relative {
     {"laguna", 1e-5, 0},      {"lfm2moe", 1e-5, 0},         {"ministral3", 1e-5, 0},
     {"nemotron-h", 1e-5, 24}, {"nemotron-h-moe", 1e-5, 24}, {"nemotron-h-latent", 1e-5, 24},
     {"afmoe", 1e-5, 0},       {"cohere2-moe", 1e-5, 0},     {"gemma4", 1e-5, 0},
-    {"gemma4-kv", 1e-5, 0},
+    {"gemma4-kv", 1e-5, 0},   {"apertus", 1e-5, 0},         {"youtu", 1e-5, 0},
 #ifdef TEST_DIRECTORIES
-    {"phimoe", 1e-5, 0},      {"solar-open", 1e-5, 0},
+    {"phimoe", 1e-5, 0},      {"solar-open", 1e-5, 0},      {"bitnet", 1e-5, 0},
+    {"hunyuan-moe", 1e-5, 0},
 #endif
 };
 enum { N_RELATIVES = sizeof relatives / sizeof *relatives };
