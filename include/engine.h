@@ -408,6 +408,12 @@ ENGINE_API int engine_rendered_encode(const struct engine_rendered *rendered, si
  * it. */
 ENGINE_API int engine_adapter_open(struct engine_model *model, const char *path,
                                    struct engine_adapter **adapter);
+
+/* The same for the adapter that a model's directory has for a task (Jina Embeddings 3): a folder of PEFT, or
+ * one that is stored with the matrices. DIRECTORY/TASK is its path for engine_adapter_open.
+ * ENGINE_ERROR_NOT_FOUND: the model has none for this task. */
+ENGINE_API int engine_adapter_open_task(struct engine_model *model, const char *task,
+                                        struct engine_adapter **adapter);
 /* Closes an adapter that no context or plan uses any more. NULL is allowed. */
 ENGINE_API void engine_adapter_close(struct engine_adapter *adapter);
 

@@ -3,15 +3,20 @@
  * NAME.lora_a [n_in, r] and NAME.lora_b [r, n_out]; for experts with a third dimension. The token
  * embedding's are [r, n_vocab] and [r, n_embd]. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "adapter/internal.h"
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "common/assert.h"
 #include "engine/internal.h"
+#include "model/hf/directory.h"
 #include "model/types.h"
 #include "plugin-types.h"
 
@@ -25,6 +30,24 @@ void *adapter_allocate(struct adapter *adapter, uint64_t size)
     else
         memory[adapter->n_memory++] = block;
     return block;
+}
+
+int adapter_make_tensor(struct adapter *adapter, const char *name, uint32_t type, const uint64_t ne[3],
+                        struct model_tensor *tensor)
+{
+    uint64_t size;
+    if (!type_row_size(type, ne[0], &size) || checked_mul(size, ne[1], &size) ||
+        checked_mul(size, ne[2], &size))
+        return error_memory("adapter");
+    void *data = adapter_allocate(adapter, size);
+    if (!data) return ENGINE_ERROR_MEMORY;
+    *tensor = (struct model_tensor){.name = name,
+                                    .type = type,
+                                    .n_dims = ne[2] > 1 ? 3 : 2,
+                                    .ne = {ne[0], ne[1], ne[2], 1},
+                                    .data = data,
+                                    .size = size};
+    return ENGINE_OK;
 }
 
 /* ---- GGUF files ---------------------------------------------------------------------------------------- */
@@ -92,6 +115,25 @@ static int add_part(struct adapter *adapter, const struct model_tensor *a, doubl
     return ENGINE_OK;
 }
 
+/* The factors of token_types are those of a product, [n_values, r] and [r, n_rows]; they become rows. */
+static int turn_types(struct adapter *adapter, struct adapter_part *part)
+{
+    const struct model_tensor a = part->a;
+    uint64_t rank = a.ne[1], n_values = a.ne[0];
+    if (strcmp(part->target, "token_types.weight") != 0) return ENGINE_OK;
+    if (!is_float_type(a.type) || a.ne[2] != 1)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s: the factor %s has a type or shape that it can't have", adapter->path, a.name);
+    part->a = part->b;
+    part->is_rows = true;
+    int status =
+        adapter_make_tensor(adapter, a.name, ENGINE_TYPE_F32, (uint64_t[3]){rank, n_values, 1}, &part->b);
+    float *to = (float *)(uintptr_t)part->b.data;
+    for (uint64_t i = 0; i < n_values * rank && !status; i++)
+        to[i] = float_at(a.type, a.data, i % rank * n_values + i / rank);
+    return status;
+}
+
 static int read_gguf(const struct model *model, struct adapter *adapter)
 {
     double alpha = 0;
@@ -110,6 +152,7 @@ static int read_gguf(const struct model *model, struct adapter *adapter)
         const struct model_tensor *tensor = model_tensor_at(adapter->file, i);
         if (ends_with(tensor->name, ".lora_a")) {
             status = add_part(adapter, tensor, alpha);
+            if (!status) status = turn_types(adapter, &adapter->parts[adapter->n_parts - 1]);
         } else if (!ends_with(tensor->name, ".lora_b")) {
             status = error_raise(ENGINE_ERROR_UNSUPPORTED,
                                  "%s: the tensor %s is not a factor of a low-rank adapter (NAME.lora_a, "
@@ -189,7 +232,9 @@ static int read_adapter(const struct model *model, struct adapter *adapter)
     const char *path = adapter->path;
     struct stat info;
     size_t length = strlen(path), n = strlen(ending);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return adapter_read_peft(model, adapter);
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) return adapter_read_peft(model, adapter);
+    if (!exists && adapter_is_task(model, path)) return adapter_read_task(model, adapter);
     if (length >= n && strcmp(path + length - n, ending) == 0)
         return error_raise(ENGINE_ERROR_ARGUMENT,
                            "%s: name the adapter's folder, which has adapter_config.json too", path);
@@ -244,6 +289,19 @@ int engine_adapter_open(struct engine_model *model, const char *path, struct eng
     model->adapters = adapter;
     *out = adapter;
     return ENGINE_OK;
+}
+
+int engine_adapter_open_task(struct engine_model *model, const char *task, struct engine_adapter **out)
+{
+    char path[PATH_MAX];
+    if (!model_is_directory(model->model))
+        return error_raise(ENGINE_ERROR_NOT_FOUND, "%s has no adapters for tasks: it is not a directory",
+                           model_path(model->model));
+    char *folder = hf_folder(model_path(model->model));
+    if (!folder) return error_memory("adapter");
+    snprintf(path, sizeof path, "%s/%s", folder, task);
+    free(folder);
+    return engine_adapter_open(model, path, out);
 }
 
 void engine_adapter_close(struct engine_adapter *adapter)

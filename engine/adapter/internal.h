@@ -1,5 +1,5 @@
-/* internal.h: what the readers of adapters share: PEFT's folders (peft.c, peft-config.c) and GGUF files
- * (adapter.c). */
+/* internal.h: what the readers of adapters share: PEFT's folders (peft.c, peft-config.c), those that a model
+ * has for its tasks (tasks.c), and GGUF files (adapter.c). */
 #ifndef ENGINE_ADAPTER_INTERNAL_H
 #define ENGINE_ADAPTER_INTERNAL_H
 
@@ -11,6 +11,15 @@
 
 /* Fills adapter->parts, which need not be sorted. */
 int adapter_read_peft(const struct model *model, struct adapter *adapter);
+
+/* Whether a path that doesn't exist is DIRECTORY/TASK of a model that is a directory. */
+bool adapter_is_task(const struct model *model, const char *path);
+/* Fills adapter->parts from what the directory has for the task. ENGINE_ERROR_NOT_FOUND: it has nothing. */
+int adapter_read_task(const struct model *model, struct adapter *adapter);
+
+/* A factor of this shape with zeros, in the adapter's memory. */
+int adapter_make_tensor(struct adapter *adapter, const char *name, uint32_t type, const uint64_t ne[3],
+                        struct model_tensor *tensor);
 
 /* Zeroed memory that lives as long as the adapter; NULL with a message if there is none. */
 void *adapter_allocate(struct adapter *adapter, uint64_t size);

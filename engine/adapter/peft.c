@@ -318,35 +318,9 @@ static uint64_t source_row(const struct row_order *order, uint64_t row)
 
 /* ---- Factors ------------------------------------------------------------------------------------------- */
 
-static int make_tensor(struct adapter *adapter, const char *name, uint32_t type, const uint64_t ne[3],
-                       struct model_tensor *tensor)
-{
-    uint64_t size;
-    if (!type_row_size(type, ne[0], &size) || checked_mul(size, ne[1], &size) ||
-        checked_mul(size, ne[2], &size))
-        return error_memory("adapter");
-    void *data = adapter_allocate(adapter, size);
-    if (!data) return ENGINE_ERROR_MEMORY;
-    *tensor = (struct model_tensor){.name = name,
-                                    .type = type,
-                                    .n_dims = ne[2] > 1 ? 3 : 2,
-                                    .ne = {ne[0], ne[1], ne[2], 1},
-                                    .data = data,
-                                    .size = size};
-    return ENGINE_OK;
-}
-
 static float number_at(const struct safetensors_tensor *tensor, uint64_t index)
 {
-    const uint8_t *data = tensor->data;
-    uint16_t half;
-    float number;
-    if (tensor->type == ENGINE_TYPE_F32) {
-        memcpy(&number, data + 4 * index, sizeof number);
-        return number;
-    }
-    memcpy(&half, data + 2 * index, sizeof half);
-    return tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
+    return float_at(tensor->type, tensor->data, index);
 }
 
 /* Some rows of a matrix. */
@@ -362,11 +336,11 @@ static int copy_matrix(struct reader *reader, const struct module *module, const
     uint64_t rank = module->a->ne[0], row_size;
     int status = find_row_order(reader, module, &order);
     if (!status)
-        status = make_tensor(reader->adapter, part->a.name, module->a->type,
-                             (uint64_t[3]){module->a->ne[1], rank, 1}, &part->a);
+        status = adapter_make_tensor(reader->adapter, part->a.name, module->a->type,
+                                     (uint64_t[3]){module->a->ne[1], rank, 1}, &part->a);
     if (!status)
-        status = make_tensor(reader->adapter, part->b.name, module->b->type, (uint64_t[3]){rank, rows->n, 1},
-                             &part->b);
+        status = adapter_make_tensor(reader->adapter, part->b.name, module->b->type,
+                                     (uint64_t[3]){rank, rows->n, 1}, &part->b);
     if (status) return status;
     memcpy((void *)(uintptr_t)part->a.data, module->a->data, (size_t)module->a->size);
     type_row_size(module->b->type, rank, &row_size);
@@ -383,11 +357,11 @@ static int copy_rows(struct reader *reader, const struct module *module, struct 
 {
     uint64_t rank = module->a->ne[0], n_rows = module->a->ne[1];
     uint64_t size = module->a->size / rank / n_rows; /* of a value */
-    int status =
-        make_tensor(reader->adapter, part->a.name, module->a->type, (uint64_t[3]){rank, n_rows, 1}, &part->a);
+    int status = adapter_make_tensor(reader->adapter, part->a.name, module->a->type,
+                                     (uint64_t[3]){rank, n_rows, 1}, &part->a);
     if (!status)
-        status = make_tensor(reader->adapter, part->b.name, module->b->type,
-                             (uint64_t[3]){rank, module->b->ne[0], 1}, &part->b);
+        status = adapter_make_tensor(reader->adapter, part->b.name, module->b->type,
+                                     (uint64_t[3]){rank, module->b->ne[0], 1}, &part->b);
     if (status) return status;
     for (uint64_t row = 0; row < n_rows; row++)
         for (uint64_t k = 0; k < rank; k++)
@@ -416,11 +390,11 @@ static int copy_experts(struct reader *reader, const struct module *modules, siz
                                " experts: an adapter of another model?",
                                reader->adapter->path, module->name, n_experts);
     }
-    int status = make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32,
-                             (uint64_t[3]){n_in, most, n_experts}, &part->a);
+    int status = adapter_make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32,
+                                     (uint64_t[3]){n_in, most, n_experts}, &part->a);
     if (!status)
-        status = make_tensor(reader->adapter, part->b.name, ENGINE_TYPE_F32,
-                             (uint64_t[3]){most, n_out, n_experts}, &part->b);
+        status = adapter_make_tensor(reader->adapter, part->b.name, ENGINE_TYPE_F32,
+                                     (uint64_t[3]){most, n_out, n_experts}, &part->b);
     if (status) return status;
     for (size_t i = 0; i < n; i++) {
         const struct module *module = &modules[i];
@@ -443,11 +417,11 @@ static int copy_parameter(struct reader *reader, const struct module *module, co
     bool turned = module->turned;
     uint64_t n = module->n_matrices, rank = module->a->ne[0] / n;
     uint64_t n_in = turned ? module->b->ne[0] : module->a->ne[1], width = module->a->ne[1];
-    int status =
-        make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32, (uint64_t[3]){n_in, rank, n}, &part->a);
+    int status = adapter_make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32,
+                                     (uint64_t[3]){n_in, rank, n}, &part->a);
     if (!status)
-        status = make_tensor(reader->adapter, part->b.name, ENGINE_TYPE_F32, (uint64_t[3]){rank, rows->n, n},
-                             &part->b);
+        status = adapter_make_tensor(reader->adapter, part->b.name, ENGINE_TYPE_F32,
+                                     (uint64_t[3]){rank, rows->n, n}, &part->b);
     if (status) return status;
     float *a = (float *)(uintptr_t)part->a.data, *b = (float *)(uintptr_t)part->b.data;
     for (uint64_t e = 0; e < n; e++)

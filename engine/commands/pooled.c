@@ -88,6 +88,7 @@ static int find_prompt(struct source *source)
         source->prompt = (struct engine_string){a->prompt, strlen(a->prompt)};
         return ENGINE_OK;
     }
+    if (a->task && !a->prompt_name) return embed_prompt_of_task(source->model, a->task, &source->prompt);
     return embed_prompt_find(source->model, a->prompt_name, &source->prompt);
 }
 

@@ -155,6 +155,7 @@ struct arguments {
     /* embed */
     const char *pooling;     /* --pooling; NULL: the model's */
     const char *prompt_name; /* --prompt-name */
+    const char *task;        /* --task */
     bool truncate;
     uint32_t n_dimensions; /* --dimensions; 0: all */
     float embd_normalize;  /* --embd-normalize */

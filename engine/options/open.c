@@ -252,8 +252,8 @@ static int with_adapters(const struct arguments *arguments, struct engine_model 
 {
     struct engine_context_options known = *options;
     size_t n = arguments->lora.count;
-    struct engine_adapter **adapters = calloc(n + 1, sizeof *adapters);
-    float *scales = calloc(n + 1, sizeof *scales);
+    struct engine_adapter **adapters = calloc(n + 2, sizeof *adapters);
+    float *scales = calloc(n + 2, sizeof *scales);
     int status = adapters && scales ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
     for (size_t i = 0; i < n && !status; i++) {
         char *path = NULL;
@@ -261,6 +261,10 @@ static int with_adapters(const struct arguments *arguments, struct engine_model 
         if (!status && arguments->verify) status = verify_files(path, NULL);
         if (!status) status = engine_adapter_open(model, path, &adapters[i]);
         free(path);
+    }
+    if (arguments->task && !status) {
+        scales[n] = 1;
+        status = engine_adapter_open_task(model, arguments->task, &adapters[n++]);
     }
     known.adapters = adapters;
     known.adapter_scales = scales;

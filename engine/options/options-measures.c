@@ -411,6 +411,15 @@ const struct option options_embeddings[] = {
      .help = "Puts the model's prompt of this name before each text (`prompts` of "
              "config_sentence_transformers.json)"},
 
+    {.name = "task",
+     .value = "NAME",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(task),
+     .commands = " embed ",
+     .help = "Applies the adapter that the model's directory has for a task, such as `retrieval.query` "
+             "(docs/embeddings.md), and puts the model's prompt of that name before each text"},
+
     {.name = "truncate",
      .kind = OPTION_FLAG,
      .group = GROUP_MAIN,

@@ -36,34 +36,58 @@ static void list_names(const struct prompts *p, char *list, size_t size)
     }
 }
 
-static int find(const struct prompts *p, const char *name, size_t length, struct engine_string *prompt)
+/* False: there is none of this name. */
+static bool look_up(const struct prompts *p, const char *name, size_t length, struct engine_string *prompt)
 {
     struct engine_string other;
-    char list[200] = "";
     for (size_t i = 0; i < p->count; i++) {
         if (p->metadata->get_strings(p->metadata->context, p->names, i, 1, &other) != ENGINE_OK) break;
         if (is_text(other, name, length))
-            return p->metadata->get_strings(p->metadata->context, p->texts, i, 1, prompt);
+            return p->metadata->get_strings(p->metadata->context, p->texts, i, 1, prompt) == ENGINE_OK;
     }
+    return false;
+}
+
+static int find(const struct prompts *p, const char *name, size_t length, struct engine_string *prompt)
+{
+    char list[200] = "";
+    if (look_up(p, name, length, prompt)) return ENGINE_OK;
     list_names(p, list, sizeof list);
     return command_error(ENGINE_ERROR_ARGUMENT, "the model has no prompt '%.*s'%s%s", (int)length, name,
                          p->count > 0 ? "; it has " : ": its files name none", list);
 }
 
+static int open_prompts(const struct engine_model *model, struct prompts *p)
+{
+    struct engine_model_info info = {.struct_size = sizeof info};
+    int status = engine_model_get_info(model, &info);
+    if (status) return status;
+    p->metadata = engine_model_metadata(model);
+    snprintf(p->names, sizeof p->names, "%.80s.engine.prompts.names", info.architecture);
+    snprintf(p->texts, sizeof p->texts, "%.80s.engine.prompts.texts", info.architecture);
+    snprintf(p->preset, sizeof p->preset, "%.80s.engine.prompts.default", info.architecture);
+    snprintf(p->pooled, sizeof p->pooled, "%.80s.engine.prompts.pooled", info.architecture);
+    if (p->metadata->get_count(p->metadata->context, p->names, &p->count) != ENGINE_OK) p->count = 0;
+    return ENGINE_OK;
+}
+
+int embed_prompt_of_task(const struct engine_model *model, const char *task, struct engine_string *prompt)
+{
+    struct prompts p = {0};
+    struct engine_string unused;
+    int status = open_prompts(model, &p);
+    if (!status && look_up(&p, task, strlen(task), &unused)) return embed_prompt_find(model, task, prompt);
+    return status ? status : embed_prompt_find(model, NULL, prompt);
+}
+
 int embed_prompt_find(const struct engine_model *model, const char *name, struct engine_string *prompt)
 {
-    struct prompts p = {.metadata = engine_model_metadata(model)};
-    struct engine_model_info info = {.struct_size = sizeof info};
+    struct prompts p = {0};
     struct engine_string preset = {name, name ? strlen(name) : 0};
     int pooled = 1;
     *prompt = (struct engine_string){0};
-    int status = engine_model_get_info(model, &info);
+    int status = open_prompts(model, &p);
     if (status) return status;
-    snprintf(p.names, sizeof p.names, "%.80s.engine.prompts.names", info.architecture);
-    snprintf(p.texts, sizeof p.texts, "%.80s.engine.prompts.texts", info.architecture);
-    snprintf(p.preset, sizeof p.preset, "%.80s.engine.prompts.default", info.architecture);
-    snprintf(p.pooled, sizeof p.pooled, "%.80s.engine.prompts.pooled", info.architecture);
-    if (p.metadata->get_count(p.metadata->context, p.names, &p.count) != ENGINE_OK) p.count = 0;
     if (!name && p.metadata->get_string(p.metadata->context, p.preset, &preset) != ENGINE_OK)
         return ENGINE_OK;
     status = find(&p, preset.data, preset.length, prompt);

@@ -10,6 +10,9 @@
  * ENGINE_ERROR_UNSUPPORTED: the prompt's tokens are not to be pooled, which the engine does not do. */
 int embed_prompt_find(const struct engine_model *model, const char *name, struct engine_string *prompt);
 
+/* The model's prompt of a task's name, or its default one if it has none of that name; as above. */
+int embed_prompt_of_task(const struct engine_model *model, const char *task, struct engine_string *prompt);
+
 /* Turns scores [n] into probabilities as the model's `label_scores` says (enum engine_label_scores). */
 void label_probabilities(uint32_t label_scores, float *scores, uint32_t n);
 
