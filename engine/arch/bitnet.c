@@ -1,6 +1,6 @@
 /* bitnet.c: BitNet b1.58: Llama with a norm before the last matrix of each block, and a gate of squared ReLU.
- * arXiv 2402.17764, 2504.12285. Its matrices have three values; files hold them as products with their
- * scale, so nothing here knows. */
+ * arXiv 2402.17764, 2504.12285. The matrices have three values, which files hold times their scale. The
+ * published code also rounds the inputs of products to 8 bits; that is left out here, as in llama.cpp. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

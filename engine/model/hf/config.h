@@ -17,7 +17,7 @@
 struct hf_factor;
 
 /* How matrices are quantised, see quantised.c. */
-enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ };
+enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ, HF_BITNET };
 
 struct hf_config {
     char *path;
@@ -54,6 +54,8 @@ struct hf_config {
     enum hf_method method;
     uint32_t block_rows, block_columns; /* values that share a scale; block_columns 0: a whole row */
     uint32_t zero_offset;               /* added to GPTQ's stored zeros */
+    bool rounds_online;                 /* BitNet: matrices are stored as they were trained */
+    bool divides_by_scale;              /* BitNet: the stored scale is the inverse */
     int status;                         /* the first error */
 };
 

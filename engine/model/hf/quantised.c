@@ -1,6 +1,6 @@
-/* quantised.c: matrices that directories have in fewer bits: FP8 with scales, MXFP4, and GPTQ's and AWQ's 4
- * bits. Their values are the published ones, exactly, in a type that can hold them. A matrix [rows, k] is
- * stored
+/* quantised.c: matrices that directories have in fewer bits: FP8 with scales, MXFP4, GPTQ's and AWQ's 4 bits,
+ * and BitNet's three values. Their values are the published ones, exactly, in a type that can hold them. A
+ * matrix [rows, k] is stored
  *
  *   FP8     as E4M3 [rows, k], with .weight_scale_inv or .weight_scale for blocks, rows or the whole
  *   MXFP4   as _blocks [n, rows, k / 32, 16], two values a byte, and _scales [n, rows, k / 32], powers of two
@@ -8,9 +8,12 @@
  *           perhaps .g_idx [k], the group of each input
  *   AWQ     transposed, as .qweight [k, rows / 8], and the same scales and zeros; eight values of a word are
  *           in the order 0, 2, 4, 6, 1, 3, 5, 7
+ *   BitNet  as U8 [rows / 4, k], where bits 2 i and 2 i + 1 are those of row i * rows / 4 + r, less 1, with
+ *           .weight_scale [1]; or as it was trained, with values that are rounded to -m, 0 or m, their mean
+ *           magnitude, whenever the model runs
  *
- * MXFP4 becomes GGUF's, FP8 bfloat16 if its scales are powers of two, GPTQ and AWQ Q4_0 if they are symmetric
- * and their groups adjacent; all others float32. */
+ * MXFP4 becomes GGUF's, FP8 bfloat16 if its scales are powers of two, BitNet if the scale is bfloat16, GPTQ
+ * and AWQ Q4_0 if they are symmetric and their groups adjacent; all others float32. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,6 +40,7 @@ struct quantised {
     const struct safetensors_tensor *scales, *zeros, *groups;
     uint64_t block_rows, block_columns; /* values that share a scale */
     uint32_t zero_offset;               /* added to stored zeros */
+    float unit;                         /* BitNet: the magnitude of all values that aren't 0 */
 };
 
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
@@ -100,6 +104,42 @@ static bool has_powers_of_two(const struct safetensors_tensor *scales)
         if (frexpf(scale, &exponent) != 0.5f || exponent < -100 || exponent > 100) return false;
     }
     return true;
+}
+
+/* ---- BitNet -------------------------------------------------------------------------------------------- */
+
+static void decode_bitnet(const struct hf_source *source, uint64_t at, uint64_t n, uint8_t *values)
+{
+    const struct quantised *q = (const struct quantised *)source;
+    uint64_t row = at / q->k, column = at % q->k, quarter = q->n_rows / 4;
+    for (uint64_t i = 0; i < n; i++) {
+        int code = q->codes[row % quarter * q->k + column + i] >> (row / quarter * 2) & 3;
+        float value = (float)(code - 1) * q->unit;
+        uint16_t half = (uint16_t)(engine_bits_of_float(value) >> 16); /* exact where it is used */
+        if (source->type == ENGINE_TYPE_F32)
+            memcpy(values + 4 * i, &value, sizeof value);
+        else
+            memcpy(values + 2 * i, &half, sizeof half);
+    }
+}
+
+/* Values as they were trained; `scales` is the matrix itself. */
+static void decode_trained(const struct hf_source *source, uint64_t at, uint64_t n, uint8_t *values)
+{
+    const struct quantised *q = (const struct quantised *)source;
+    for (uint64_t i = 0; i < n; i++) {
+        float value = rintf(scale_at(q->scales, at + i) / q->unit);
+        value = (value < -1 ? -1 : value > 1 ? 1 : value) * q->unit;
+        memcpy(values + 4 * i, &value, sizeof value);
+    }
+}
+
+static float mean_magnitude(const struct safetensors_tensor *matrix)
+{
+    double sum = 0;
+    uint64_t n = count_of(matrix);
+    for (uint64_t i = 0; i < n; i++) sum += fabs((double)scale_at(matrix, i));
+    return fmaxf((float)(sum / (double)n), 1e-5f);
 }
 
 /* ---- MXFP4 --------------------------------------------------------------------------------------------- */
@@ -280,6 +320,31 @@ static int read_groups(const struct model *model, const struct hf_config *config
     return ENGINE_OK;
 }
 
+static int read_bitnet(const struct model *model, const struct hf_config *config, const char *base,
+                       const struct safetensors_tensor *stored, struct quantised *q)
+{
+    if (stored->n_dims != 2) return refuse(model, stored, "rows");
+    q->k = stored->ne[1];
+    q->n = 1;
+    q->source.type = ENGINE_TYPE_F32;
+    if (is_float_type(stored->type)) {
+        q->n_rows = stored->ne[0];
+        q->scales = stored;
+        q->unit = mean_magnitude(stored);
+        q->source.decode = decode_trained;
+        return ENGINE_OK;
+    }
+    q->n_rows = 4 * stored->ne[0];
+    q->scales = find_stored(model, base, ".weight_scale");
+    if (strcmp(stored->type_name, "U8") != 0 || !q->scales || !is_float_type(q->scales->type) ||
+        count_of(q->scales) != 1)
+        return refuse(model, stored, "codes or scale");
+    q->unit = config->divides_by_scale ? 1 / scale_at(q->scales, 0) : scale_at(q->scales, 0);
+    q->source.decode = decode_bitnet;
+    if ((engine_bits_of_float(q->unit) & 0xffff) == 0) q->source.type = ENGINE_TYPE_BF16;
+    return ENGINE_OK;
+}
+
 int hf_quantised_read(const struct model *model, const struct hf_config *config,
                       const struct safetensors_tensor *stored, struct hf_source **source, uint64_t dims[3])
 {
@@ -295,9 +360,10 @@ int hf_quantised_read(const struct model *model, const struct hf_config *config,
     *q = (struct quantised){.source = {.data = stored->data, .size = stored->size},
                             .method = is_fp8 ? HF_FP8 : config->method,
                             .codes = stored->data};
-    int status = q->method == HF_FP8     ? read_fp8(model, config, base, stored, q)
-                 : q->method == HF_MXFP4 ? read_mxfp4(model, base, stored, q)
-                                         : read_groups(model, config, base, stored, q);
+    int status = q->method == HF_FP8      ? read_fp8(model, config, base, stored, q)
+                 : q->method == HF_MXFP4  ? read_mxfp4(model, base, stored, q)
+                 : q->method == HF_BITNET ? read_bitnet(model, config, base, stored, q)
+                                          : read_groups(model, config, base, stored, q);
     dims[0] = q->k, dims[1] = q->n_rows, dims[2] = q->n;
     *source = &q->source;
     return status;
@@ -319,6 +385,8 @@ const char *hf_quantised_suffix(const struct hf_config *config, const struct saf
     if (strcmp(stored->type_name, "F8_E4M3") == 0) return "";
     if (has_groups && hf_ends_with(stored->name, ".qweight")) return ".qweight";
     if (config->method == HF_MXFP4 && hf_ends_with(stored->name, "_blocks")) return "_blocks";
+    bool is_bitnet = config->method == HF_BITNET && hf_ends_with(stored->name, "_proj.weight");
+    if (is_bitnet && (config->rounds_online || strcmp(stored->type_name, "U8") == 0)) return ".weight";
     return NULL;
 }
 
@@ -332,6 +400,7 @@ bool hf_is_companion(const struct hf_config *config, const char *name)
         if (hf_ends_with(name, fp8[i])) return true;
     for (size_t i = 0; has_groups && i < sizeof groups / sizeof *groups; i++)
         if (hf_ends_with(name, groups[i])) return true;
+    if (config->method == HF_BITNET && hf_ends_with(name, ".weight_scale")) return true;
     return config->method == HF_MXFP4 && hf_ends_with(name, "_scales");
 }
 
@@ -367,6 +436,16 @@ static void read_fp8_blocks(struct hf_config *config, const json_t *json)
     config->block_columns = (uint32_t)columns;
 }
 
+static void read_bitnet_modes(struct hf_config *config, const json_t *json)
+{
+    const char *class = hf_text(config, json, "linear_class"),
+               *mode = hf_text(config, json, "quantization_mode");
+    bool is_auto = class && strcmp(class, "autobitlinear") == 0;
+    config->rounds_online = is_auto && mode && strcmp(mode, "online") == 0;
+    config->divides_by_scale = !is_auto;
+    hf_refuse(config, hf_flag(config, json, "use_rms_norm", false), "use_rms_norm");
+}
+
 void hf_read_quantisation(struct hf_config *config)
 {
     const json_t *json = hf_get(config->root, "quantization_config");
@@ -382,10 +461,13 @@ void hf_read_quantisation(struct hf_config *config)
         config->method = HF_GPTQ;
     else if (method && strcmp(method, "awq") == 0)
         config->method = HF_AWQ;
+    else if (method && strcmp(method, "bitnet") == 0)
+        config->method = HF_BITNET;
     else
         hf_fail(config, ENGINE_ERROR_UNSUPPORTED,
-                "quantization_config: '%.32s' is not supported (supported: fp8, mxfp4, gptq, awq)",
+                "quantization_config: '%.32s' is not supported (supported: fp8, mxfp4, gptq, awq, bitnet)",
                 method ? method : "(none)");
     if (config->method == HF_FP8) read_fp8_blocks(config, json);
+    if (config->method == HF_BITNET) read_bitnet_modes(config, json);
     if (config->method == HF_GPTQ || config->method == HF_AWQ) read_bits(config, json);
 }

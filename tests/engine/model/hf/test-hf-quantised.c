@@ -20,6 +20,9 @@ FILES_FOLDER_OF_TEST
 
 TestSuite(hf_quantised, .init = begin, .fini = end);
 
+#define BITNET(MODE)                                                                                         \
+    "\"quant_method\": \"bitnet\", \"linear_class\": \"autobitlinear\", \"quantization_mode\": \"" MODE "\""
+
 /* Codes without their scales, or with too few of them; groups that do not exist; matrices without values;
  * rows that would have to be cut. */
 Test(hf_quantised, refuses_weights)
@@ -63,6 +66,69 @@ Test(hf_quantised, refuses_weights)
                   error_message());
         model_close(model);
     }
+}
+
+/* A file whose only matrix is NAME [4, 8] of a type. */
+static void write_matrix(const char *type, const char *shape, const void *data, size_t size)
+{
+    char header[320], file[640];
+    uint64_t length =
+        (uint64_t)snprintf(header, sizeof header,
+                           "{\"" NAME ".weight\": {\"dtype\": \"%s\", \"shape\": %s, "
+                           "\"data_offsets\": [0, %zu]}, \"" NAME ".weight_scale\": {\"dtype\": "
+                           "\"BF16\", \"shape\": [1], \"data_offsets\": [%zu, %zu]}}",
+                           type, shape, size, size, size + 2);
+    static const uint16_t one_and_a_half = 0x3fc0;
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    memcpy(file + 8 + length, data, size);
+    memcpy(file + 8 + length + size, &one_and_a_half, 2);
+    files_write(files_path(folder, "model.safetensors"), file, 8 + length + size + 2);
+}
+
+/* Row r is bits 2 r and 2 r + 1 of each byte: here -1, 0 and 1 in turns. */
+Test(hf_quantised, unpacks_the_three_values_of_bitnet)
+{
+    uint8_t codes[8];
+    struct model *model;
+    for (unsigned k = 0; k < 8; k++) {
+        codes[k] = 0;
+        for (unsigned r = 0; r < 4; r++) codes[k] |= (uint8_t)((k + r) % 3 << 2 * r);
+    }
+    files_write_text(files_path(folder, "config.json"), CONFIG("bitnet", BITNET("offline")));
+    write_matrix("U8", "[1, 8]", codes, sizeof codes);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    const struct model_tensor *tensor = model_tensor_find(model, "blk.0.attn_q.weight");
+    cr_assert(tensor && tensor->type == ENGINE_TYPE_BF16 && tensor->ne[0] == 8 && tensor->ne[1] == 4);
+    for (unsigned r = 0; r < 4; r++) {
+        static const uint16_t values[] = {0xbfc0, 0, 0x3fc0}; /* -1.5, 0, 1.5 */
+        uint16_t row[8];
+        model_tensor_read(tensor, r, 1, (uint8_t *)row);
+        for (unsigned k = 0; k < 8; k++)
+            cr_expect_eq(row[k] & (row[k] == 0x8000 ? 0 : 0xffff), values[(k + r) % 3], "row %u, column %u",
+                         r, k);
+    }
+    model_close(model);
+}
+
+/* To the mean magnitude, which is 2 here. */
+Test(hf_quantised, rounds_the_trained_values_of_bitnet)
+{
+    static const float trained[8] = {0.5f, -0.5f, 3, -3, 1.5f, -4, 2.5f, -1};
+    static const float expected[8] = {0, 0, 2, -2, 2, -2, 2, 0};
+    float stored[32], row[8];
+    struct model *model;
+    for (int i = 0; i < 32; i++) stored[i] = trained[i % 8];
+    files_write_text(files_path(folder, "config.json"), CONFIG("bitnet", BITNET("online")));
+    write_matrix("F32", "[4, 8]", stored, sizeof stored);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    const struct model_tensor *tensor = model_tensor_find(model, "blk.0.attn_q.weight");
+    cr_assert(tensor && tensor->type == ENGINE_TYPE_F32);
+    for (unsigned r = 0; r < 4; r++) {
+        model_tensor_read(tensor, r, 1, (uint8_t *)row);
+        for (unsigned k = 0; k < 8; k++) cr_expect_eq(row[k], expected[k], "row %u, column %u", r, k);
+    }
+    model_close(model);
 }
 
 /* Writes an FP8 matrix of ones, [4, 8], with four scales: 1, 2, 4 and 8. */
