@@ -55,17 +55,17 @@ static void expect_answers(const char *backend, size_t count)
 
 Test(demo_model, answers_on_the_cpu)
 {
-    expect_answers("cpu", all_unless(SANITIZED, 100, 40));
+    expect_answers("cpu", all_unless(SANITIZED, 100, 20));
 }
 
 Test(demo_model, answers_with_half_of_the_layers_on_vulkan)
 {
-    expect_answers("vulkan", all_unless(SANITIZED, 20, 10));
+    expect_answers("vulkan", all_unless(SANITIZED, 20, 5));
 }
 
 Test(demo_model, answers_with_half_of_the_layers_on_opencl)
 {
-    expect_answers("opencl", all_unless(SANITIZED, 20, 10));
+    expect_answers("opencl", all_unless(SANITIZED, 20, 5));
 }
 
 /* ---- Stories ------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void expect_story(const char *story, bool ended, const char *words)
 Test(demo_model, stories_differ_and_end)
 {
     struct demo_model demo;
-    const size_t n_stories = all_unless(SANITIZED, N_STORIES, 20);
+    const size_t n_stories = all_unless(SANITIZED, N_STORIES, 6);
     size_t size;
     char *words = files_read(WORDS, &size), *stories[N_STORIES];
     cr_assert(demo_model_open(&demo, MODEL, TEST_PLUGIN_DIR, "cpu"));

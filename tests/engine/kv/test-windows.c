@@ -11,6 +11,7 @@
 #include "family-samples.h"
 #include "files.h"
 #include "gguf-writer.h"
+#include "sample.h"
 
 #define FAMILIES TEST_SHARED_DIR "/families/gguf/"
 
@@ -115,6 +116,7 @@ static void for_all_models(void (*check)(const char *path))
     static const char *const families[] = {"gemma2", "gemma3", "gptoss", "phi3", "cohere2", "exaone4"};
     static const struct tiny_llama tiny[] = {{.seed = 1, .window = 40, .n_layers = 3},
                                              {.seed = 2, .window = 70, .n_layers = 3, .window_period = 3}};
+    const size_t step = all_unless(SANITIZED, 1, 3); /* of the families; what windows do is the host's in all */
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++) {
         struct tiny_llama config = tiny[i];
         const char *path = files_path(folder, "model.gguf");
@@ -122,13 +124,13 @@ static void for_all_models(void (*check)(const char *path))
         cr_assert(write_tiny_llama(path, &config));
         check(path);
     }
-    for (size_t i = 0; i < n_family_samples; i++) {
+    for (size_t i = 0, n = 0; i < n_family_samples; i++) {
         const char *path = files_path(folder, "sample.gguf");
-        if (family_samples[i].window == 0) continue;
+        if (family_samples[i].window == 0 || n++ % step != 0) continue;
         cr_assert(family_sample_write(&family_samples[i], path));
         check(path);
     }
-    for (size_t i = 0; i < sizeof families / sizeof *families && access(FAMILIES, R_OK) == 0; i++) {
+    for (size_t i = 0; i < sizeof families / sizeof *families && access(FAMILIES, R_OK) == 0; i += step) {
         char path[256];
         snprintf(path, sizeof path, FAMILIES "%s.gguf", families[i]);
         check(path);
