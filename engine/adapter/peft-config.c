@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "model/hf/json.h"
 
-#define MOST_BYTES (16 << 20) /* of the file */
+#define MAX_BYTES (16 << 20) /* of the file */
 
 /* Settings that are not supported unless they are absent, null, false, 0 or empty. */
 static const struct unsupported {
@@ -197,7 +197,7 @@ int peft_config_read(const char *path, struct peft_config *config)
 {
     *config = (struct peft_config){.path = strdup(path)};
     if (!config->path) return error_memory("adapter");
-    int status = hf_json_read(path, MOST_BYTES, &config->json);
+    int status = hf_json_read(path, MAX_BYTES, &config->json);
     if (!status) status = check_supported(config);
     if (!status) status = read_numbers(config);
     if (!status) status = check_parameters(config);

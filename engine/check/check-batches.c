@@ -62,7 +62,7 @@ static const float *inputs(struct fixture *fixture, const struct selection *sele
     return values + selection->first * n;
 }
 
-static const float *read(struct fixture *fixture, const struct engine_tensor *tensor)
+static const float *read_held(struct fixture *fixture, const struct engine_tensor *tensor)
 {
     return fixture_hold(fixture, fixture_read(fixture, tensor));
 }
@@ -109,7 +109,7 @@ static const float *multiply(struct suite *suite, const struct operation *op, co
         matmul.output = fixture_strided(fixture, ROWS, s->count, 1, &(struct fixture_gaps){0}, NULL);
     }
     fixture_run(fixture, ENGINE_OP_MATMUL, &matmul);
-    return read(fixture, matmul.output);
+    return read_held(fixture, matmul.output);
 }
 
 /* ---- Attention ------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static const float *attend(struct suite *suite, const struct operation *op, cons
         .output = fixture_strided(fixture, HEAD, HEADS, s->count, &(struct fixture_gaps){0}, NULL),
         .scale = 0.125f};
     fixture_run(fixture, ENGINE_OP_ATTENTION, &attention);
-    return read(fixture, attention.output);
+    return read_held(fixture, attention.output);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */

@@ -13,9 +13,9 @@
 #include "model/hf/json.h"
 #include "model/types.h"
 
-#define MOST_BYTES (UINT64_C(1) << 20)
-#define MOST       1e18 /* of any number */
-#define LEAST      1e-12
+#define MAX_BYTES (UINT64_C(1) << 20)
+#define MOST      1e18 /* of any number */
+#define LEAST     1e-12
 
 /* Where in the file something is, for messages. */
 struct place {
@@ -215,7 +215,7 @@ int cluster_read(const char *path, struct device_set *set)
     struct device_link link = {0};
     uint32_t rank = 0;
     json_t *root = NULL;
-    int status = hf_json_read(path, MOST_BYTES, &root);
+    int status = hf_json_read(path, MAX_BYTES, &root);
     if (!status) status = check_keys(&place, root, known);
     if (!status) status = read_link(&place, root, &link);
     json_t *machines = json_object_get(root, "machines");

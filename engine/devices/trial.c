@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "model/types.h"
 
-#define MOST_SECONDS 3.0 /* after which no round begins */
+#define MAX_SECONDS 3.0 /* after which no round begins */
 
 /* A product, and what belongs to it. */
 struct product {
@@ -70,7 +70,7 @@ static int run(struct trial *trial, double least, double *rounds, int *n)
     const double begin = seconds_now();
     uint64_t count = 1;
     int round = 0, status = repeat(trial, 1); /* compiles kernels, allocates memory */
-    while (!status && round < *n && (round == 0 || seconds_now() - begin < MOST_SECONDS)) {
+    while (!status && round < *n && (round == 0 || seconds_now() - begin < MAX_SECONDS)) {
         double start = seconds_now();
         status = repeat(trial, count);
         double seconds = seconds_now() - start;

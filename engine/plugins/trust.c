@@ -21,7 +21,7 @@
 #include "base/folders.h"
 #include "plugins/host.h"
 
-#define MOST_LINKS 40
+#define MAX_LINKS 40
 
 /* A path on its way to what it names. */
 struct walk {
@@ -98,7 +98,7 @@ static int follow(struct walk *walk, const char *path, const struct stat *info, 
 {
     char target[PATH_MAX], way[PATH_MAX];
     if (!is_ours(info)) return fail_owner(info, "the link ", path, ", on the way to it,");
-    if (++walk->n_links > MOST_LINKS) return error_raise(ENGINE_ERROR_DATA, "%s", strerror(ELOOP));
+    if (++walk->n_links > MAX_LINKS) return error_raise(ENGINE_ERROR_DATA, "%s", strerror(ELOOP));
     ssize_t length = readlink(path, target, sizeof target - 1);
     if (length < 0) return fail_errno();
     target[length] = '\0';

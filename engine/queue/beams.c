@@ -14,7 +14,7 @@
 #include "queue/queue.h"
 #include "sample/sampler.h"
 
-#define MOST_PENALTY 32
+#define MAX_PENALTY 32
 
 struct beams {
     struct beam_search search;
@@ -57,9 +57,9 @@ static int check(const struct engine_queue *queue, const struct engine_request *
     if (given->n_beams > queue->info.n_sequences)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%u beams need a context with as many sequences; it has %u",
                            given->n_beams, queue->info.n_sequences);
-    if (!(given->length_penalty >= -MOST_PENALTY && given->length_penalty <= MOST_PENALTY))
+    if (!(given->length_penalty >= -MAX_PENALTY && given->length_penalty <= MAX_PENALTY))
         return error_raise(ENGINE_ERROR_ARGUMENT, "length_penalty is %g; it must be %d to %d",
-                           (double)given->length_penalty, -MOST_PENALTY, MOST_PENALTY);
+                           (double)given->length_penalty, -MAX_PENALTY, MAX_PENALTY);
     if (given->early_stopping > ENGINE_EARLY_STOPPING_NEVER)
         return error_raise(ENGINE_ERROR_ARGUMENT, "early_stopping is %u; it must be at most %d",
                            given->early_stopping, ENGINE_EARLY_STOPPING_NEVER);

@@ -184,7 +184,7 @@ int draft_guess(struct draft *draft, const struct requests *requests)
             if (status) return status;
         }
     }
-    for (size_t round = 0; round < PACE_MOST; round++) {
+    for (size_t round = 0; round < PACE_MAX; round++) {
         int status = fill_batch(draft, requests, round);
         if (status || draft->batch.count == 0) return status;
         status = run_round(draft, requests, round);

@@ -17,7 +17,7 @@
 
 #define NONE        (-1)
 #define FIRST_HEADS 256
-#define MOST_TRIES  32 /* positions looked at for a guess */
+#define MAX_TRIES   32 /* positions looked at for a guess */
 
 /* ---- Guesses from the text so far ---- */
 
@@ -95,7 +95,7 @@ bool lookup_extend(struct lookup *lookup, const int32_t *tokens, size_t n_tokens
 static size_t count_alike(const int32_t *tokens, size_t at, size_t last)
 {
     size_t n = 0;
-    while (n <= at && n < LOOKUP_MOST && tokens[at - n] == tokens[last - n]) n++;
+    while (n <= at && n < LOOKUP_MAX && tokens[at - n] == tokens[last - n]) n++;
     return n;
 }
 
@@ -105,7 +105,7 @@ size_t lookup_guess(const struct lookup *lookup, const int32_t *tokens, size_t n
     if (n_tokens < LOOKUP_LEAST + 1 || lookup->n_indexed < n_tokens) return 0;
     size_t last = n_tokens - 1, longest = 0, best = 0;
     int32_t at = lookup->previous[last];
-    for (int tries = 0; at != NONE && tries < MOST_TRIES && longest < LOOKUP_MOST;
+    for (int tries = 0; at != NONE && tries < MAX_TRIES && longest < LOOKUP_MAX;
          tries++, at = lookup->previous[at]) {
         size_t alike = count_alike(tokens, (size_t)at, last);
         if (alike <= longest) continue;
@@ -186,7 +186,7 @@ static int choose(struct engine_queue *queue, struct request *request, struct pa
         }
     }
     if (best.n_guess < queue->n_guess_least && best.n_guess < question->n_most) best.n_guess = 0;
-    ENGINE_ASSERT(best.n_guess <= PACE_MOST);
+    ENGINE_ASSERT(best.n_guess <= PACE_MAX);
     guesses->count = best.n_guess;
     guesses->cost = best.cost;
     return ENGINE_OK;

@@ -4,7 +4,7 @@
 #include "common/assert.h"
 
 #define FIRST_BALANCE 0.5
-#define MOST_BALANCE  4.0
+#define MAX_BALANCE   4.0
 #define SHARE         0.01 /* of each token's time that may be risked */
 #define SLOPE         0.1  /* of one token's time: the assumed cost of a further token until it is known */
 #define LEAST_COST    0.1  /* of guesses, in tokens' times: steps vary by more than what one guess adds */
@@ -73,7 +73,7 @@ struct pace_answer pace_choose(const struct pace *pace, const struct pace_questi
            now = costs_of(question->costs, question->n_tokens);
     if (step <= 0 || now <= 0 || question->n_most == 0) return best;
     double token = step / (double)question->n_requests;
-    for (size_t n = 1; n <= PACE_MOST; n = n * 2 + 1) {
+    for (size_t n = 1; n <= PACE_MAX; n = n * 2 + 1) {
         size_t count = n < question->n_most ? n : question->n_most;
         double then = costs_of(question->costs, question->n_tokens + count);
         if (then <= 0) break;
@@ -104,11 +104,11 @@ void pace_record(struct pace *pace, enum pace_source source, size_t n_guess, siz
     for (size_t i = 1; i < n_accepted; i++) approach(&pace->further[source], 1, 1.0 / 16);
     if (n_accepted > 0 && n_accepted < n_guess) approach(&pace->further[source], 0, 1.0 / 16);
     pace->balance += (double)n_accepted - cost;
-    if (pace->balance > MOST_BALANCE) pace->balance = MOST_BALANCE;
+    if (pace->balance > MAX_BALANCE) pace->balance = MAX_BALANCE;
 }
 
 void pace_earn(struct pace *pace, size_t n_tokens)
 {
     pace->balance += SHARE * (double)n_tokens;
-    if (pace->balance > MOST_BALANCE) pace->balance = MOST_BALANCE;
+    if (pace->balance > MAX_BALANCE) pace->balance = MAX_BALANCE;
 }

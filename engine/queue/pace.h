@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define PACE_MOST    15 /* tokens guessed in a step at most */
+#define PACE_MAX     15 /* tokens guessed in a step at most */
 #define COST_COLUMNS 64
 
 /* Where a guess comes from: how many tokens agree in a lookup, or the draft model. Each source has its own

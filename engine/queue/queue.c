@@ -10,7 +10,7 @@
 
 #define DEFAULT_WAITING 1024
 #define FIRST_CHUNK     64
-#define MOST_ENDS       1024
+#define MAX_ENDS        1024
 
 /* ---- Lists ---- */
 
@@ -55,7 +55,7 @@ static int read_end_tokens(struct engine_queue *queue)
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"};
     const struct engine_metadata *metadata = engine_model_metadata(queue->context->plan->model);
     size_t count = 0;
-    if (metadata->get_count(metadata->context, list, &count) != ENGINE_OK || count > MOST_ENDS) count = 0;
+    if (metadata->get_count(metadata->context, list, &count) != ENGINE_OK || count > MAX_ENDS) count = 0;
     queue->end_tokens = calloc(count + 2, sizeof *queue->end_tokens);
     if (!queue->end_tokens) return error_memory("tokens that end a text");
     for (size_t i = 0; i < count + 2; i++) {
@@ -105,7 +105,7 @@ static int take_guesses(struct engine_queue *queue, const struct engine_queue_op
     queue->lookup = options->lookup != 0;
     queue->n_guess_least = options->n_guess_least;
     queue->n_guess_most =
-        options->n_guess_most && options->n_guess_most < PACE_MOST ? options->n_guess_most : PACE_MOST;
+        options->n_guess_most && options->n_guess_most < PACE_MAX ? options->n_guess_most : PACE_MAX;
     if (queue->n_guess_least > queue->n_guess_most)
         return error_raise(ENGINE_ERROR_ARGUMENT, "guesses of at least %u tokens and at most %u",
                            queue->n_guess_least, queue->n_guess_most);

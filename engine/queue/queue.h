@@ -69,7 +69,7 @@ struct queue_step {
 
 /* What a request expects to go on with in the next step. */
 struct guesses {
-    int32_t tokens[PACE_MOST]; /* [count] */
+    int32_t tokens[PACE_MAX]; /* [count] */
     size_t count;
     enum pace_source source;
     double cost; /* as pace_choose says */
@@ -426,7 +426,7 @@ uint32_t beams_count_sequences(const struct request *request);
  * them then. After Saxena, Prompt Lookup Decoding (2023), with the chains of hashes that LZ77 compressors
  * use. */
 #define LOOKUP_LEAST 2  /* tokens that have to agree */
-#define LOOKUP_MOST  32 /* more of them don't count */
+#define LOOKUP_MAX   32 /* more of them don't count */
 
 /* NULL: out of memory. */
 struct lookup *lookup_create(void);
@@ -438,7 +438,7 @@ bool lookup_extend(struct lookup *lookup, const int32_t *tokens, size_t n_tokens
 
 /* Guesses `n` tokens after `tokens` [n_tokens], which have been indexed: what followed the longest of the
  * earlier passages that agree with their end, of equally long ones the last. It may overlap with the end:
- * what repeats is then continued. Returns how many tokens agree, at most LOOKUP_MOST; below LOOKUP_LEAST
+ * what repeats is then continued. Returns how many tokens agree, at most LOOKUP_MAX; below LOOKUP_LEAST
  * (then 0) nothing is guessed. */
 size_t lookup_guess(const struct lookup *lookup, const int32_t *tokens, size_t n_tokens, size_t n,
                     int32_t *guess);

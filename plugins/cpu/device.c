@@ -10,7 +10,7 @@
 #include "system.h"
 #include "types.h"
 
-enum { MOST_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 /* ---- Memory ---------------------------------------------------------------------------------------- */
 
@@ -57,9 +57,9 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     struct engine_device_options given = {0};
     if (options) sized_read(&given, sizeof given, options);
     unsigned n_threads = given.n_threads ? given.n_threads : system_cores();
-    if (n_threads > MOST_THREADS)
+    if (n_threads > MAX_THREADS)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%u threads requested; at most %d are supported",
-                              n_threads, MOST_THREADS);
+                              n_threads, MAX_THREADS);
     struct engine_device *device = calloc(1, sizeof *device);
     if (!device) return cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     device->memory_limit = given.memory_limit;

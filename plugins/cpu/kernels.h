@@ -16,7 +16,7 @@
 
 #define QUANTIZE_TRIES 6      /* see quantize */
 #define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
-#define QUANTIZE_MOST  8.3e6F /* the scale of groups with a larger value is out of float16's range */
+#define QUANTIZE_MAX   8.3e6F /* the scale of groups with a larger value is out of float16's range */
 #define TILE_TOKENS    12     /* most tokens that a tile kernel takes at once */
 #define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes in one call */
 

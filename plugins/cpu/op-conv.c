@@ -6,7 +6,7 @@
 #include "ops.h"
 #include "states.h"
 
-enum { CHANNELS = 256, MOST_TAPS = 16 }; /* of a task; of a channel */
+enum { CHANNELS = 256 }; /* of a task */
 
 struct conv_step {
     struct view input, output;
@@ -40,7 +40,7 @@ static void find_inputs(const struct conv_part *part, const struct run *run, siz
 /* The last taps - 1 inputs become the state. Going up, a row is read before it is overwritten. */
 static void keep_inputs(const struct conv_part *part, const struct run *run)
 {
-    const float *inputs[MOST_TAPS];
+    const float *inputs[OP_MAX_TAPS];
     find_inputs(part, run, run->n, inputs);
     for (size_t i = 0; i + 1 < part->step->taps; i++) {
         float *to = (float *)(void *)run->state + i * part->step->input.ne[0] + part->first;
@@ -59,7 +59,7 @@ static void run_conv(const void *args, const struct work *work, size_t task)
             weights[i * CHANNELS + c] = step->weight[(part.first + c) * step->taps + i];
     for (struct run run = {0}; states_next(work, &step->states, &run);) {
         for (size_t t = 0; t < run.n; t++) {
-            const float *inputs[MOST_TAPS];
+            const float *inputs[OP_MAX_TAPS];
             float *out = (float *)view_row_at(&step->output, run.first + t) + part.first;
             if (!run.has_state) {
                 memset(out, 0, part.n * sizeof *out);
@@ -82,7 +82,7 @@ int op_conv(const struct request *request, const void *arguments, struct list *l
     if (status) return status;
     size_t n = step.input.ne[0], n_tokens = step.input.ne[1];
     step.taps = args->weight->ne[0];
-    if (step.taps < 2 || step.taps > MOST_TAPS)
+    if (step.taps < OP_MIN_TAPS || step.taps > OP_MAX_TAPS)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "conv: %zu taps", step.taps);
     status = shape_check(request, &step.input, "input", n, n_tokens, 1, 1);
     if (!status) status = shape_check(request, &step.output, "output", n, n_tokens, 1, 1);

@@ -10,7 +10,7 @@
 #include "ops.h"
 #include "types.h"
 
-enum { MOST_EXPERTS = 65536 };
+enum { MAX_EXPERTS = 65536 };
 
 struct route_step {
     struct view logits, ids, weights;
@@ -161,10 +161,10 @@ static int check_shapes(const struct request *request, const struct engine_op_ro
     if (!status) status = shape_check(request, &step->weights, "weights", n_used, n_tokens, 1, 1);
     if (!status) status = values_check(request, args->bias, "bias", n_experts, &step->bias);
     if (status) return status;
-    if (n_used > n_experts || n_experts > MOST_EXPERTS)
+    if (n_used > n_experts || n_experts > MAX_EXPERTS)
         return refuse(request, ENGINE_ERROR_ARGUMENT,
                       "route: cannot use %zu of %zu experts (the maximum is %d)", n_used, n_experts,
-                      MOST_EXPERTS);
+                      MAX_EXPERTS);
     return ENGINE_OK;
 }
 

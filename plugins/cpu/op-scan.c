@@ -8,7 +8,7 @@
 #include "ops.h"
 #include "states.h"
 
-enum { PIECE = 32, MOST_KEYS = 256 }; /* tokens of a piece; key_dim */
+enum { PIECE = 32 }; /* tokens of a piece */
 
 struct scan_step {
     struct view q, k, v, decay, a, b, erase, output; /* data NULL: absent */
@@ -195,7 +195,7 @@ static int check(const struct request *request, const struct engine_op_scan *arg
     step->key_dim = step->q.ne[0], step->value_dim = step->v.ne[0], step->n_heads = step->v.ne[1];
     if (args->reserved)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: the arguments are from a later version");
-    if (step->key_dim > MOST_KEYS || step->n_heads % n_groups != 0)
+    if (step->key_dim > OP_MAX_KEYS || step->n_heads % n_groups != 0)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: %zu keys, %zu heads in %zu groups",
                       step->key_dim, step->n_heads, n_groups);
     step->heads_per_group = step->n_heads / n_groups;

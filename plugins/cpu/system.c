@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_TEXT 16384
+#define MAX_TEXT 16384
 
 /* The beginning of a file as a string, up to `size` - 1 bytes; false if there is none. Reads without stdio,
  * which allocates: where memory runs out, the machine is still described as it is. */
@@ -42,7 +42,7 @@ static bool read_line(const char *path, char *line, size_t size)
 /* The value of the first line "key: value" or "key value" of a file; false if there is none. */
 static bool find_value(const char *path, const char *key, char *value, size_t size)
 {
-    char text[MOST_TEXT];
+    char text[MAX_TEXT];
     size_t length = strlen(key);
     if (!read_text(path, text, sizeof text)) return false;
     for (char *save, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -57,7 +57,7 @@ static bool find_value(const char *path, const char *key, char *value, size_t si
  * there is none. */
 static bool control_group(const char *controller, char *folder, size_t size)
 {
-    char text[MOST_TEXT];
+    char text[MAX_TEXT];
     if (!read_text("/proc/self/cgroup", text, sizeof text)) return false;
     for (char *next, *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
         char *controllers = strchr(line, ':'); /* number:controllers:path */

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_BYTES (64u << 20)
-#define MOST_KEY   4096u
+#define MAX_BYTES (64u << 20)
+#define MAX_KEY   4096u
 
 struct header {
     char magic[8];
@@ -38,7 +38,7 @@ static struct header make_header(const struct cache_key *key, const void *data, 
 static bool make_path(const struct engine_host *host, const struct cache_key *key, char *path, size_t size)
 {
     const char *folder = host->cache_folder();
-    if (!folder || key->size > MOST_KEY) return false;
+    if (!folder || key->size > MAX_KEY) return false;
     int length = snprintf(path, size, "%s/%s", folder, key->name);
     return length > 0 && (size_t)length < size;
 }
@@ -59,7 +59,7 @@ static bool read_all(int file, void *data, size_t size)
 void *cache_file_read(const struct engine_host *host, const struct cache_key *key, size_t *size)
 {
     char path[4096];
-    uint8_t there[MOST_KEY];
+    uint8_t there[MAX_KEY];
     struct header header, expected;
     struct stat status;
     uint8_t *data = NULL;
@@ -69,7 +69,7 @@ void *cache_file_read(const struct engine_host *host, const struct cache_key *ke
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) return NULL;
     if (fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
-        !read_all(file, &header, sizeof header) || header.size == 0 || header.size > MOST_BYTES ||
+        !read_all(file, &header, sizeof header) || header.size == 0 || header.size > MAX_BYTES ||
         header.key_size != key->size || !read_all(file, there, key->size) ||
         memcmp(there, key->data, key->size) != 0)
         goto cleanup;
@@ -105,7 +105,7 @@ void cache_file_write(const struct engine_host *host, const struct cache_key *ke
                       size_t size)
 {
     char path[4096], made[4200];
-    if (size == 0 || size > MOST_BYTES || !make_path(host, key, path, sizeof path)) return;
+    if (size == 0 || size > MAX_BYTES || !make_path(host, key, path, sizeof path)) return;
     snprintf(made, sizeof made, "%s.XXXXXX", path);
     int file = mkostemp(made, O_CLOEXEC);
     if (file < 0) return;

@@ -20,7 +20,7 @@
 /* Seconds between two questions of one who waits, and of a wait whose end is looked out for. */
 #define SHORT_NAP 20e-6
 #define LONG_NAP  2e-3
-#define MOST_DUE  0.5
+#define MAX_DUE   0.5
 /* Bytes that have come from a process and that nobody has taken, after which no more are fetched. */
 #define KEPT (UINT64_C(128) << 20)
 #define BEAT 1.0 /* seconds between signs of life (link_beat) */
@@ -88,7 +88,7 @@ double link_now(void)
 /* A part of the wait so far, unless the message is due by what such waits have taken. */
 static double nap_length(double waited, double usual)
 {
-    if (waited < MOST_DUE && waited > usual * 7 / 8 && waited < usual * 9 / 8) return SHORT_NAP;
+    if (waited < MAX_DUE && waited > usual * 7 / 8 && waited < usual * 9 / 8) return SHORT_NAP;
     const double seconds = waited / 64;
     return seconds < SHORT_NAP ? SHORT_NAP : seconds > LONG_NAP ? LONG_NAP : seconds;
 }

@@ -7,7 +7,7 @@
 
 int command_begin(struct engine_device *device, const char *what, cl_event **event)
 {
-    int status = device->n_commands == MOST_COMMANDS ? device_finish(device) : ENGINE_OK;
+    int status = device->n_commands == MAX_COMMANDS ? device_finish(device) : ENGINE_OK;
     if (status) return status;
     struct command *command = &device->commands[device->n_commands++];
     *command = (struct command){.what = what};

@@ -97,13 +97,13 @@ struct command {
     const char *what; /* a kernel's name, "write", … */
     void *staging;    /* host memory that it reads, to be freed behind it; NULL: none */
 };
-#define MOST_COMMANDS 1024
+#define MAX_COMMANDS 1024
 
 struct engine_device {
     const struct listed_device *listed;
     cl_context context;
     cl_command_queue queue;
-    struct command commands[MOST_COMMANDS]; /* enqueued since the last wait for the queue */
+    struct command commands[MAX_COMMANDS]; /* enqueued since the last wait for the queue */
     uint32_t n_commands;
     struct gpu_limits limits;
     struct gpu_budget budget;  /* of buffers and weights */

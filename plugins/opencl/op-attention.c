@@ -3,15 +3,15 @@
 
 #include "builder.h"
 
-#define MOST_HEADS 8   /* of a work-item of attention, */
-#define MOST_PARTS 128 /* and vectors of their queries */
+#define MAX_HEADS 8   /* of a work-item of attention, */
+#define MAX_PARTS 128 /* and vectors of their queries */
 
 /* Of the heads that share keys and values, how many a work-item takes. */
 static uint32_t heads_together(uint32_t shared, uint64_t head_dim)
 {
     uint32_t heads = 1;
-    for (uint32_t n = 2; n <= MOST_HEADS; n++)
-        if (shared % n == 0 && n * ((head_dim + 15) / 16) <= MOST_PARTS) heads = n;
+    for (uint32_t n = 2; n <= MAX_HEADS; n++)
+        if (shared % n == 0 && n * ((head_dim + 15) / 16) <= MAX_PARTS) heads = n;
     return heads;
 }
 

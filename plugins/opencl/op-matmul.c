@@ -9,7 +9,7 @@
  * With several matrices a column is a token and a slot (of a chosen expert, of a head). Few columns are
  * multiplied one by one; many are sorted first, so that a matrix is read once for a whole tile.
  *
- * Work-groups for up to MOST_FEW columns divide k among SHARES work-items for each row and read columns from
+ * Work-groups for up to MAX_FEW columns divide k among SHARES work-items for each row and read columns from
  * the caches; the more columns there are, the more rows share them. Those for more columns pass them through
  * local memory, and a work-item walks through all of k. These walk too slowly for few columns: a matrix of
  * 4096 rows has only 32 of them. */
@@ -20,7 +20,7 @@
 #define CHUNK      32
 #define SHARES     16u /* work-items that share out a long sum, where few columns are multiplied */
 #define GROUP_ROWS 128
-#define MOST_FEW   16 /* of a tile, except that integers in vectors take twice as many */
+#define MAX_FEW    16 /* of a tile, except that integers in vectors take twice as many */
 #define SMALL_TILE 8  /* columns, where matrices have few */
 
 /* How a matmul is cut up. */
@@ -51,8 +51,8 @@ static bool is_plain(uint32_t type)
 /* Matrices with which rounded inputs save nothing worth their error; the CPU plugin takes the same ones. */
 static bool is_small(const struct gpu_view *weight)
 {
-    enum { MOST_COLUMNS = 256, MOST_VALUES = 1 << 18 };
-    return weight->ne[0] <= MOST_COLUMNS && weight->ne[1] * weight->ne[2] <= MOST_VALUES / weight->ne[0];
+    enum { MAX_COLUMNS = 256, MAX_VALUES = 1 << 18 };
+    return weight->ne[0] <= MAX_COLUMNS && weight->ne[1] * weight->ne[2] <= MAX_VALUES / weight->ne[0];
 }
 
 /* Takes `size` bytes of scratch memory. Returns where they begin. */
@@ -88,7 +88,7 @@ static uint32_t few_rows(const struct engine_device *device, uint32_t tokens, ui
 static void choose_tiles(const struct engine_device *device, uint64_t n_matrices, uint64_t n_panels,
                          struct matmul_form *form)
 {
-    uint32_t most = device->vectors && form->integers ? 2 * MOST_FEW : MOST_FEW;
+    uint32_t most = device->vectors && form->integers ? 2 * MAX_FEW : MAX_FEW;
     uint64_t each = n_matrices > 0 ? form->n_columns / n_matrices : form->n_columns;
     uint64_t room = n_matrices > 0 ? 2 * each : each;
     form->is_sorted = n_matrices > 0 && each >= 2;
@@ -100,7 +100,7 @@ static void choose_tiles(const struct engine_device *device, uint64_t n_matrices
         form->tokens = most;
     else
         form->tokens = rounded_up(room, most);
-    if (!device->vectors && (form->tokens == 1 || room <= MOST_FEW))
+    if (!device->vectors && (form->tokens == 1 || room <= MAX_FEW))
         form->rows = few_rows(device, form->tokens, n_panels);
     form->n_tiles = (form->n_columns + form->tokens - 1) / form->tokens;
     if (form->is_sorted) form->n_tiles = form->n_columns / form->tokens + n_matrices;

@@ -14,7 +14,7 @@
 #define DEVICE_DOT_SPEED   0x1074  /* CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT_KHR */
 #define NO_PLATFORMS       (-1001) /* CL_PLATFORM_NOT_FOUND_KHR */
 
-#define MOST_BYTES (UINT64_C(16) << 30) /* of an allocation: kernels count words in 32 bits */
+#define MAX_BYTES (UINT64_C(16) << 30) /* of an allocation: kernels count words in 32 bits */
 
 struct opencl_functions cl;
 
@@ -152,7 +152,7 @@ static bool survey(struct listed_device *device)
     find_items(device);
     device->local_size = get_number(handle, CL_DEVICE_LOCAL_MEM_SIZE);
     device->max_allocation = get_number(handle, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    if (device->max_allocation > MOST_BYTES) device->max_allocation = MOST_BYTES;
+    if (device->max_allocation > MAX_BYTES) device->max_allocation = MAX_BYTES;
     device->memory = get_number(handle, CL_DEVICE_GLOBAL_MEM_SIZE);
     device->shares_memory = get_number(handle, CL_DEVICE_HOST_UNIFIED_MEMORY);
     device->has_pointers = device->shares_memory && major >= 2 && cl.clSVMAlloc && cl.clSVMFree &&

@@ -52,7 +52,7 @@ int add(struct builder *builder)
 uint64_t panels_in_part(const struct engine_device *device, const struct engine_weight *weight)
 {
     uint64_t panels = device->max_range / weight->panel_size;
-    uint64_t most = device->max_groups[0] / MOST_PARTS;
+    uint64_t most = device->max_groups[0] / MAX_PARTS;
     if (panels > most && !weight->matrix_panels) panels = most;
     if (panels >= weight->n_panels) return weight->n_panels;
     return panels & ~(uint64_t)1;

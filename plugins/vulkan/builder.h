@@ -14,7 +14,7 @@
 #include "shaders/parameters.glsl"
 
 #define PANEL_ROWS 32 /* rows in a panel of a weight */
-#define MOST_PARTS 4  /* workgroups for a panel, see struct matmul_form */
+#define MAX_PARTS  4  /* workgroups for a panel, see struct matmul_form */
 
 struct builder {
     struct engine_device *device;

@@ -133,14 +133,14 @@ static int choose_few_columns(struct engine_device *device)
 {
     const char *text = getenv("ENGINE_VULKAN_FEW_COLUMNS");
     if (!text || !*text) text = vulkan_host->setting("vulkan", "few_columns");
-    device->few_columns = MOST_FEW_COLUMNS;
+    device->few_columns = MAX_FEW_COLUMNS;
     if (!text || strcmp(text, "auto") == 0) return ENGINE_OK;
     char *end;
     unsigned long columns = strtoul(text, &end, 10);
-    if (*text < '1' || *text > '9' || *end || columns > MOST_FEW_COLUMNS)
+    if (*text < '1' || *text > '9' || *end || columns > MAX_FEW_COLUMNS)
         return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
                                  "few_columns = %s: choose \"auto\" or a number from 1 to %d", text,
-                                 MOST_FEW_COLUMNS);
+                                 MAX_FEW_COLUMNS);
     device->few_columns = (uint32_t)columns;
     return ENGINE_OK;
 }

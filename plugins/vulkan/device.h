@@ -237,8 +237,8 @@ const struct weight_type *weight_type(uint32_t type);
 bool weight_type_known(uint32_t type);
 
 /* shaders/matmul-few.glsl */
-#define FEW_SHARES       16 /* invocations that divide k */
-#define MOST_FEW_COLUMNS 16
+#define FEW_SHARES      16 /* invocations that divide k */
+#define MAX_FEW_COLUMNS 16
 
 /* ---- The border ---------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #define ALIGNMENT   256u /* at least as large as any device's minStorageBufferOffsetAlignment */
 #define LEAST_BLOCK (1u << 20)
-#define MOST_BLOCK  (64u << 20)
+#define MAX_BLOCK   (64u << 20)
 
 struct gap {
     uint64_t offset, size;
@@ -218,10 +218,10 @@ static uint64_t block_size(const struct engine_device *device, enum memory_kind 
                            uint64_t rounded)
 {
     uint64_t usual = in_use / 8 / ALIGNMENT * ALIGNMENT, limit = device->budget.limit;
-    usual = usual < LEAST_BLOCK ? LEAST_BLOCK : usual > MOST_BLOCK ? MOST_BLOCK : usual;
+    usual = usual < LEAST_BLOCK ? LEAST_BLOCK : usual > MAX_BLOCK ? MAX_BLOCK : usual;
     if (kind == MEMORY_DEVICE && limit) {
         uint64_t left = limit > in_use ? (limit - in_use) / ALIGNMENT * ALIGNMENT : 0;
-        if (usual > left || left <= MOST_BLOCK) usual = left;
+        if (usual > left || left <= MAX_BLOCK) usual = left;
     }
     return rounded > usual ? rounded : usual;
 }

@@ -13,13 +13,13 @@
 
 /* Bytes of the experts' results before they are mixed; beyond that, tokens are processed in several
  * rounds. */
-#define MOST_PRODUCT (64u << 20)
+#define MAX_PRODUCT (64u << 20)
 
 /* A form of shaders/matmul.comp. */
 struct matmul_form {
     enum shader shader;
     uint32_t tokens, panels; /* of a workgroup */
-    uint32_t parts;          /* workgroups for those, 1 … MOST_PARTS */
+    uint32_t parts;          /* workgroups for those, 1 … MAX_PARTS */
     uint32_t rows;           /* of a workgroup of shaders/matmul-few.glsl, else 0 */
 };
 
@@ -37,7 +37,7 @@ static struct matmul_form few_form(const struct engine_device *device, enum shad
                                    uint64_t panels)
 {
     enum { LEAST_ROWS = 8, PROCESSORS = 128 };
-    struct matmul_form form = {first + MATMUL_FEW, rounded_up(columns, MOST_FEW_COLUMNS), 1, 1, LEAST_ROWS};
+    struct matmul_form form = {first + MATMUL_FEW, rounded_up(columns, MAX_FEW_COLUMNS), 1, 1, LEAST_ROWS};
     while (form.rows < device->few_rows && form.rows < 4 * form.tokens &&
            panels * PANEL_ROWS / (UINT64_C(2) * form.rows) >= PROCESSORS)
         form.rows *= 2;
@@ -54,7 +54,7 @@ static struct matmul_form matmul_form(const struct engine_device *device, uint32
     if (device->addresses)
         return (struct matmul_form){first + MATMUL_ADDRESS, rounded_up(columns, ADDRESS_TOKENS), 1, 1, 0};
     if (columns == 1 && device->shuffles)
-        return (struct matmul_form){first + MATMUL_SUBGROUPS, 1, 1, MOST_PARTS, 0};
+        return (struct matmul_form){first + MATMUL_SUBGROUPS, 1, 1, MAX_PARTS, 0};
     if (columns == 1 || (whole && columns <= device->few_columns))
         return few_form(device, first, columns, panels);
     if (device->cooperative && type != ENGINE_TYPE_F32)
@@ -141,7 +141,7 @@ static uint32_t most_tokens(const struct gpu_call *call)
     const struct gpu_view *experts = &call->views[OPERAND(matmul, experts)];
     uint64_t tokens = call->views[OPERAND(matmul, input)].ne[2];
     if (!call->views[OPERAND(matmul, mix)].present) return (uint32_t)tokens;
-    uint64_t most = MOST_PRODUCT / (call->views[OPERAND(matmul, weight)].ne[1] * experts->ne[0] * 4);
+    uint64_t most = MAX_PRODUCT / (call->views[OPERAND(matmul, weight)].ne[1] * experts->ne[0] * 4);
     return least(tokens, most > 0 ? (uint32_t)most : 1);
 }
 

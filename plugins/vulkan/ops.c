@@ -11,7 +11,7 @@
 
 /* Attention is split where heads times tokens are few, into parts of that many positions or more. */
 #define FEW_HEADS       512
-#define MOST_SPLITS     16
+#define MAX_SPLITS      16
 #define SPLIT_POSITIONS 256
 
 /* ---- Attention and its cache --------------------------------------------------------------------------- */
@@ -37,9 +37,9 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
         call->views[OPERAND(attention, block_table)].ne[0] * call->views[OPERAND(attention, k)].ne[1];
     if (call->args.attention.window > 0) reach = least(reach, call->args.attention.window);
     if (call->args.attention.chunk > 0) reach = least(reach, call->args.attention.chunk);
-    if (!device->splits || heads > FEW_HEADS || q->ne[1] * MOST_SPLITS > device->max_groups[0]) return 1;
+    if (!device->splits || heads > FEW_HEADS || q->ne[1] * MAX_SPLITS > device->max_groups[0]) return 1;
     uint64_t splits = reach / SPLIT_POSITIONS;
-    return splits < 1 ? 1 : least(splits, MOST_SPLITS);
+    return splits < 1 ? 1 : least(splits, MAX_SPLITS);
 }
 
 /* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split
@@ -47,7 +47,7 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
 static uint64_t attention_scratch(const struct gpu_call *call)
 {
     uint64_t n_heads = call->views[OPERAND(attention, q)].ne[1], tokens = FEW_HEADS / n_heads;
-    return n_heads * tokens * MOST_SPLITS * (call->views[OPERAND(attention, v)].ne[0] + 2) * 4;
+    return n_heads * tokens * MAX_SPLITS * (call->views[OPERAND(attention, v)].ne[0] + 2) * 4;
 }
 
 /* The second half of a split attention. */

@@ -39,7 +39,7 @@ static int wait_slot(struct engine_stream *stream, struct slot *slot)
 
 static int add_slot(struct engine_stream *stream)
 {
-    ENGINE_ASSERT(stream->n_slots < MOST_SLOTS);
+    ENGINE_ASSERT(stream->n_slots < MAX_SLOTS);
     struct slot *slot = &stream->slots[stream->n_slots];
     VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     int status = vulkan_error(vk.vkCreateFence(stream->device->handle, &fence, NULL, &slot->submission.fence),
@@ -67,7 +67,7 @@ static int choose_slot(struct engine_stream *stream)
         stream->current = i;
         return ENGINE_OK;
     }
-    stream->current = stream->n_slots < MOST_SLOTS ? stream->n_slots : first;
+    stream->current = stream->n_slots < MAX_SLOTS ? stream->n_slots : first;
     return stream->current == stream->n_slots ? add_slot(stream) : ENGINE_OK;
 }
 

@@ -5,9 +5,9 @@
 
 #include "commands.h"
 
-#define SLOTS      3  /* command buffers from the start */
-#define MOST_SLOTS 64 /* at most: more are made where one would have to be waited for */
-#define MAX_READS  16
+#define SLOTS     3  /* command buffers from the start */
+#define MAX_SLOTS 64 /* at most: more are made where one would have to be waited for */
+#define MAX_READS 16
 
 struct slot {
     struct commands commands;
@@ -27,7 +27,7 @@ struct inlet;
 
 struct engine_stream {
     struct engine_device *device;
-    struct slot slots[MOST_SLOTS];
+    struct slot slots[MAX_SLOTS];
     uint32_t n_slots, current;
     bool open;                  /* the current slot's commands are being recorded */
     bool running;               /* something was submitted since the last wait */

@@ -113,7 +113,7 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
         return unsupported(desc, "its rows are too long");
     /* Kernels count rows and panels in 32 bits; a matrix's are workgroups at once. */
     if (matrices &&
-        (layout->n_panels > UINT32_MAX / PANEL || layout->matrix_panels > device->max_groups[0] / MOST_PARTS))
+        (layout->n_panels > UINT32_MAX / PANEL || layout->matrix_panels > device->max_groups[0] / MAX_PARTS))
         return unsupported(desc, "it has too many rows");
     layout->values_size = layout->n_panels * layout->panel_size;
     layout->size = layout->values_size + layout->n_panels * layout->scale_size;

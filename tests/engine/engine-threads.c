@@ -51,7 +51,7 @@ static void log_to_stderr(void *user, enum engine_log_level level, const char *l
 #define HOLDS_THREADS 1
 #endif
 
-enum { MOST_HELD = 64 };
+enum { MAX_HELD = 64 };
 
 static atomic_bool hold;
 static atomic_int n_held;
@@ -80,11 +80,11 @@ static void give_up(int signal)
 }
 
 /* The ids of this process's threads; their number. */
-static int list_threads(pid_t ids[MOST_HELD])
+static int list_threads(pid_t ids[MAX_HELD])
 {
     DIR *folder = opendir("/proc/self/task");
     int n = 0;
-    for (struct dirent *entry; folder && n < MOST_HELD && (entry = readdir(folder));)
+    for (struct dirent *entry; folder && n < MAX_HELD && (entry = readdir(folder));)
         if (entry->d_name[0] != '.') ids[n++] = (pid_t)strtol(entry->d_name, NULL, 10);
     if (folder) closedir(folder);
     return n;
@@ -110,7 +110,7 @@ static int hold_new_threads(const pid_t *before, int n_before)
     signal(SIGUSR1, stay);
     signal(SIGALRM, give_up);
     alarm(600);
-    pid_t now[MOST_HELD];
+    pid_t now[MAX_HELD];
     int n_now = list_threads(now), n = 0;
     atomic_store(&hold, true);
     for (int i = 0; i < n_now; i++) {
@@ -134,7 +134,7 @@ static void let_go(void)
 
 static int decode_all(struct engine_model *model, uint32_t n_threads, bool held, float *logits)
 {
-    pid_t before[MOST_HELD];
+    pid_t before[MAX_HELD];
     const int n_before = held ? list_threads(before) : 0;
     struct engine_context_options options = {.struct_size = sizeof options,
                                              .n_threads = n_threads,

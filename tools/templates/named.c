@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LINES = 100, MOST_MESSAGES = 50 };
+enum { MAX_LINES = 100, MAX_MESSAGES = 50 };
 
 static char *unhex(char *text)
 {
@@ -30,10 +30,10 @@ static void print_hex(const char *text, int length)
 
 int main(int argc, char **argv)
 {
-    static char lines[MOST_LINES][1 << 14], result[1 << 18];
-    struct llama_chat_message messages[MOST_LINES][MOST_MESSAGES];
-    size_t counts[MOST_LINES] = {0}, n_lines = 0;
-    for (; n_lines < MOST_LINES && fgets(lines[n_lines], sizeof lines[0], stdin); n_lines++) {
+    static char lines[MAX_LINES][1 << 14], result[1 << 18];
+    struct llama_chat_message messages[MAX_LINES][MAX_MESSAGES];
+    size_t counts[MAX_LINES] = {0}, n_lines = 0;
+    for (; n_lines < MAX_LINES && fgets(lines[n_lines], sizeof lines[0], stdin); n_lines++) {
         lines[n_lines][strcspn(lines[n_lines], "\n")] = '\0';
         char *at = lines[n_lines] + 1; /* after "+" or "-" */
         while (*at) {

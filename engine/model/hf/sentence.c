@@ -247,7 +247,7 @@ int hf_list_dense(const char *folder, json_t *names)
 
 /* ---- Texts --------------------------------------------------------------------------------------------- */
 
-#define MOST_PROMPTS 1000
+#define MAX_PROMPTS 1000
 
 /* The first of some files that the folder has. *json: to be released; NULL: it has none of them. */
 static int open_first(const char *folder, const char *const *names, char path[PATH_MAX], json_t **json)
@@ -317,8 +317,8 @@ static void put_prompts(struct hf_config *config, const char *path, const json_t
     struct engine_string *names = metadata_allocate(config->metadata, (count + 1) * sizeof *names),
                          *texts = metadata_allocate(config->metadata, (count + 1) * sizeof *texts);
     if (!names || !texts) config->status = error_memory("metadata");
-    if (count > MOST_PROMPTS && !config->status)
-        config->status = error_raise(ENGINE_ERROR_DATA, "%s has more than %d prompts", path, MOST_PROMPTS);
+    if (count > MAX_PROMPTS && !config->status)
+        config->status = error_raise(ENGINE_ERROR_DATA, "%s has more than %d prompts", path, MAX_PROMPTS);
     json_object_foreach((json_t *)(uintptr_t)prompts, name, text)
     {
         if (!config->status && !json_is_string(text))
@@ -357,7 +357,7 @@ int hf_read_sentence(struct hf_config *config, const char *folder)
 
 /* ---- Classification heads ------------------------------------------------------------------------------ */
 
-#define MOST_LABELS 100000
+#define MAX_LABELS 100000
 
 /* id2label, {"0": "NEGATIVE", "1": "POSITIVE"}. The names that transformers makes up, LABEL_0 and so on,
  * are none. */
@@ -366,7 +366,7 @@ static void put_labels(struct hf_config *config)
     const json_t *names = hf_get(config->root, "id2label");
     size_t count = json_object_size(names), size = 0;
     bool is_named = false;
-    if (count == 0 || count > MOST_LABELS) return;
+    if (count == 0 || count > MAX_LABELS) return;
     char key[32], made_up[32];
     for (size_t i = 0; i < count; i++) {
         snprintf(key, sizeof key, "%zu", i);

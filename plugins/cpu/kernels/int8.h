@@ -142,7 +142,7 @@ static inline int32_t load_four(const int8_t *from)
  * in 32 bits at once; 0: products take q - 128 instead of q, which has all 8 bits (and offset is 128). */
 static inline size_t sums_in_16_bits(unsigned most)
 {
-    if (most > VEC_MOST) return 0;
+    if (most > VEC_MAX) return 0;
     return VEC_DOT4 || most <= 15 ? 8 : most > 63 ? 1 : most > 31 ? 2 : 4;
 }
 
@@ -405,7 +405,7 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
 #define int8_tile_16_8_call(count) TILE_CALL(count, 16, 8)
 INT8_TILE(int8_tile_32_8, 32, 8)
 INT8_TILE(int8_tile_16_8, 16, 8)
-#if VEC_MOST < 255
+#if VEC_MAX < 255
 #define int8_tile_32_0_call(count) TILE_CALL(count, 32, 0)
 #define int8_tile_16_0_call(count) TILE_CALL(count, 16, 0)
 INT8_TILE(int8_tile_32_0, 32, 0)
@@ -429,8 +429,8 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *at, size_t n,
                     size_t n_tokens, struct ahead ahead, float *sums) =
         narrow ? int8_tile_16_8 : int8_tile_32_8;
-#if VEC_MOST < 255
-    if (format->most > VEC_MOST) tile_of = narrow ? int8_tile_16_0 : int8_tile_32_0;
+#if VEC_MAX < 255
+    if (format->most > VEC_MAX) tile_of = narrow ? int8_tile_16_0 : int8_tile_32_0;
 #endif
 #if !VEC_DOT4
     size_t pairs = sums_in_16_bits(format->most);

@@ -208,7 +208,7 @@ static inline vf scale_groups_as_q8_0(const struct groups *groups, vf max, vf *i
     UNROLL for (size_t i = 0; i < GROUP; i++) number = vf_fma(groups->columns[i], vf_zero(), number);
     uint8_t half[2 * LANES];
     vf_to_f16(half, scale);
-    return vf_add(vf_if_above(max, vf_set1(QUANTIZE_MOST), scale, vf_from_f16(half)), number);
+    return vf_add(vf_if_above(max, vf_set1(QUANTIZE_MAX), scale, vf_from_f16(half)), number);
 }
 
 /* LANES groups of each token of a set, rounded: a vector for each place that the groups take in a set. */

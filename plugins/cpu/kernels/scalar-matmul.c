@@ -94,7 +94,7 @@ static float round_q8_0(const float *x, float max, int8_t q[GROUP])
     float unused, scale = max / 127, number = 0; /* or NaN */
     round_group(x, 127 / max, q, &unused);
     for (size_t i = 0; i < GROUP; i++) number = fmaf(x[i], 0, number);
-    return (max > QUANTIZE_MOST ? scale : engine_f16_to_f32(engine_f32_to_f16(scale))) + number;
+    return (max > QUANTIZE_MAX ? scale : engine_f16_to_f32(engine_f32_to_f16(scale))) + number;
 }
 
 typedef float round_function(const float *x, float max, int8_t q[GROUP]);

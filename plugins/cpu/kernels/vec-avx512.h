@@ -188,14 +188,14 @@ static inline vb vb_flip_signs(vb x)
 
 #if defined(__AVX512VNNI__)
 #define VEC_DOT4 1
-#define VEC_MOST 255
+#define VEC_MAX  255
 static inline vi vb_dot4(vi sum, vb unsigned_bytes, int32_t signed_bytes)
 {
     return _mm512_dpbusd_epi32(sum, unsigned_bytes, _mm512_set1_epi32(signed_bytes));
 }
 #else
 #define VEC_DOT4 0
-#define VEC_MOST 127
+#define VEC_MAX  127
 static inline vb vb_dot2(vb unsigned_bytes, vb signed_bytes)
 {
     return _mm512_maddubs_epi16(unsigned_bytes, signed_bytes);

@@ -200,7 +200,7 @@ static inline vb vb_flip_signs(vb x)
     return veorq_s32(x, vdupq_n_s32((int32_t)0x80808080));
 }
 
-#define VEC_MOST 127 /* products are of signed bytes only */
+#define VEC_MAX 127 /* products are of signed bytes only */
 
 #if defined(__ARM_FEATURE_DOTPROD)
 #define VEC_DOT4 2

@@ -3,7 +3,7 @@
  *   vf      LANES float32           vi      LANES int32           vb      4 * LANES bytes
  *   VEC_DOT4  1: vb_dot4, sums of four products of bytes; 2: vb_dot4_tokens, the same for several tokens;
  *             0: vb_dot2 and its helpers, sums of two
- *   VEC_MOST  the largest byte of a weight that these take unchanged; larger ones less 128, as signed bytes
+ *   VEC_MAX  the largest byte of a weight that these take unchanged; larger ones less 128, as signed bytes
  *   SCORE_ROWS, vec_sums, four_sums, store_scaled   for attention.h
  *
  * Sums over a row keep 16 lanes for any vector length (PARTS vectors), and are then added as

@@ -15,7 +15,7 @@
 
 // ---- Route ------------------------------------------------------------------------------------------------
 
-#define MOST_EXPERTS 512
+#define MAX_EXPERTS 512
 #define SIGMOID 1
 #define TOP2 1
 
@@ -91,8 +91,8 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 route(global const float *logits, global const float *bias, global int *ids, global float *weights,
       const struct route_parameters given)
 {
-    SHARED float scores[MOST_EXPERTS], partial[ITEMS];
-    SHARED uint keys[MOST_EXPERTS], group_keys[MOST_EXPERTS];
+    SHARED float scores[MAX_EXPERTS], partial[ITEMS];
+    SHARED uint keys[MAX_EXPERTS], group_keys[MAX_EXPERTS];
     SHARED struct found found[ITEMS];
     const struct route_parameters p = given;
     uint token = get_group_id(0), group_size = p.n_groups > 1 ? p.n_experts / p.n_groups : p.n_experts;

@@ -8,7 +8,7 @@
 
 #include "common/memory.h"
 
-#define MOST_PARTS 32 /* of a character; the longest decomposition has 18 */
+#define MAX_PARTS 32 /* of a character; the longest decomposition has 18 */
 
 void forms_workspace_free(struct forms_workspace *workspace)
 {
@@ -73,12 +73,11 @@ static int gather(enum form form, struct forms_workspace *work, uint32_t charact
 {
     int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
     if (form == FORM_NFKC || form == FORM_NFKD) options |= UTF8PROC_COMPAT;
-    if (!ARRAY_RESERVE(work->characters, work->capacity, work->count + MOST_PARTS))
-        return fail_memory("text");
+    if (!ARRAY_RESERVE(work->characters, work->capacity, work->count + MAX_PARTS)) return fail_memory("text");
     int boundary = 0;
     utf8proc_ssize_t parts = utf8proc_decompose_char((int32_t)character, work->characters + work->count,
-                                                     MOST_PARTS, (utf8proc_option_t)options, &boundary);
-    if (parts < 0 || parts > MOST_PARTS) {
+                                                     MAX_PARTS, (utf8proc_option_t)options, &boundary);
+    if (parts < 0 || parts > MAX_PARTS) {
         work->characters[work->count] = (int32_t)character;
         parts = 1;
     }

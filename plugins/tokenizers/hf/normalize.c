@@ -203,7 +203,7 @@ static int lowercase(struct engine_string text, struct text_buffer *out)
 }
 
 /* How many times as long replacements may make a text, and by how many bytes more at any length. */
-enum { MOST_GROWTH = 64, FREE_GROWTH = 1 << 16 };
+enum { MAX_GROWTH = 64, FREE_GROWTH = 1 << 16 };
 
 /* ---- Steps ---- */
 
@@ -232,8 +232,7 @@ static int check_growth(const struct normalizer_workspace *work, const struct te
 {
     if (out->size <= work->most && more <= work->most - out->size) return ENGINE_OK;
     return host->fail(ENGINE_ERROR_DATA,
-                      "the normalizer of tokenizer.json makes a text more than %d times as long",
-                      MOST_GROWTH);
+                      "the normalizer of tokenizer.json makes a text more than %d times as long", MAX_GROWTH);
 }
 
 /* Looks a text up in the character map as the library does: the shortest key that it begins with stands for
@@ -356,7 +355,7 @@ int normalizer_apply(const struct normalizer *normalizer, struct normalizer_work
 {
     unsigned into = 0; /* the text that is not in use */
     work->cut = false;
-    if (__builtin_mul_overflow(text.length, (size_t)MOST_GROWTH, &work->most) ||
+    if (__builtin_mul_overflow(text.length, (size_t)MAX_GROWTH, &work->most) ||
         __builtin_add_overflow(work->most, (size_t)FREE_GROWTH, &work->most))
         work->most = SIZE_MAX;
     int status = ENGINE_OK;

@@ -10,7 +10,7 @@
 #define GPT_2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 /* Each may make a text twice as long; tokenizers have one. */
-#define MOST_BYTE_LEVELS 4
+#define MAX_BYTE_LEVELS 4
 
 /* ---- From JSON ---- */
 
@@ -100,9 +100,9 @@ static int check_byte_levels(const struct pretokenizer *pretokenizer, const stru
 {
     size_t n = 0;
     for (size_t i = 0; i < pretokenizer->count; i++) n += pretokenizer->steps[i].kind == PRETOKENIZE_BYTES;
-    if (n <= MOST_BYTE_LEVELS) return ENGINE_OK;
+    if (n <= MAX_BYTE_LEVELS) return ENGINE_OK;
     return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: more than %d ByteLevel after each other", json->place,
-                      MOST_BYTE_LEVELS);
+                      MAX_BYTE_LEVELS);
 }
 
 static int add_step(void *user, const struct json_at *json)

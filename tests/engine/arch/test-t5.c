@@ -272,19 +272,19 @@ Test(t5, what_makes_no_sense_is_refused)
 
 /* ---- Texts ---- */
 
-enum { MOST_IDS = 128, MOST_BEAMS = 4 };
+enum { MAX_IDS = 128, MAX_BEAMS = 4 };
 
 struct ids {
-    int32_t tokens[MOST_IDS];
+    int32_t tokens[MAX_IDS];
     size_t n;
 };
 
 struct search {
     struct ids source;
     struct engine_request request;
-    bool is_tie;                    /* too close to call in float32 */
-    struct ids answers[MOST_BEAMS]; /* with the token that ended the text */
-    float scores[MOST_BEAMS];
+    bool is_tie;                   /* too close to call in float32 */
+    struct ids answers[MAX_BEAMS]; /* with the token that ended the text */
+    float scores[MAX_BEAMS];
     size_t n_answers, n_taken;
     int n_done;
     struct search *next;
@@ -303,7 +303,7 @@ static void read_ids(char *at, struct ids *ids)
     char *end;
     ids->n = 0;
     for (long id; id = strtol(at, &end, 10), end != at; at = end) {
-        cr_assert_lt(ids->n, MOST_IDS);
+        cr_assert_lt(ids->n, MAX_IDS);
         ids->tokens[ids->n++] = (int32_t)id;
     }
 }
@@ -369,7 +369,7 @@ static void read_beam(struct recorded *recorded, char *line)
 {
     struct search *search = recorded->first;
     while (search->next) search = search->next;
-    cr_assert_lt(search->n_answers, MOST_BEAMS);
+    cr_assert_lt(search->n_answers, MAX_BEAMS);
     search->scores[search->n_answers] = strtof(line + 5, &line);
     read_ids(line, &search->answers[search->n_answers++]);
 }
@@ -379,7 +379,7 @@ static void run_recorded(const struct recorded *recorded, bool together)
 {
     struct engine_context_options wish = on_cpu;
     struct engine_queue *queue;
-    wish.n_sequences = together ? 3 * MOST_BEAMS : MOST_BEAMS;
+    wish.n_sequences = together ? 3 * MAX_BEAMS : MAX_BEAMS;
     wish.n_context = 128;
     wish.n_cache = together ? 9 * 32 : 0; /* too little for all: some are put back */
     start(family_files(recorded->name).model, &wish, NULL);

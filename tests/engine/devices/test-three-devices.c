@@ -259,10 +259,10 @@ Test(three_devices, the_same_text)
  * one. */
 Test(three_devices, random_placements)
 {
-    enum { MOST_RULES = 80 };
+    enum { MAX_RULES = 80 };
     static const char *const devices[] = {"cpu", "vulkan0", "opencl0.0"};
-    static char rules[MOST_RULES][96];
-    const char *place[MOST_RULES + 1];
+    static char rules[MAX_RULES][96];
+    const char *place[MAX_RULES + 1];
     const char *given = getenv("ENGINE_TEST_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : 20;
     struct run run;
@@ -274,7 +274,7 @@ Test(three_devices, random_placements)
         uint32_t share = 1 + random_bits(&seed) % 8; /* one in so many tensors gets a wish of its own */
         int32_t offload = (int32_t)(random_bits(&seed) % (N_LAYERS + 1));
         size_t n_rules = 0, n_tensors = engine_plan_tensor_count(engine_context_plan(run.context));
-        for (size_t i = 0; i < n_tensors && n_rules < MOST_RULES; i++) {
+        for (size_t i = 0; i < n_tensors && n_rules < MAX_RULES; i++) {
             struct engine_plan_tensor tensor;
             engine_plan_tensor_at(engine_context_plan(run.context), i, &tensor);
             if (random_bits(&seed) % share) continue;

@@ -13,7 +13,7 @@
 #include "common/json-read.h"
 #include "grammar-fixture.h"
 
-#define MOST_ORDERS 5040
+#define MAX_ORDERS 5040
 
 static bool verbose;
 static struct counts {
@@ -34,9 +34,9 @@ static size_t count_orders(const json_t *value)
     json_object_foreach((json_t *)(size_t)value, name, inner)
     {
         count *= ++i * count_orders(inner);
-        if (count > MOST_ORDERS) return MOST_ORDERS;
+        if (count > MAX_ORDERS) return MAX_ORDERS;
     }
-    return count < MOST_ORDERS ? count : MOST_ORDERS;
+    return count < MAX_ORDERS ? count : MAX_ORDERS;
 }
 
 /* A copy in the order that *number chooses, from which what is used is divided. */

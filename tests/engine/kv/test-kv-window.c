@@ -26,7 +26,7 @@ static void grow(struct kv_cache *cache, uint32_t sequence, int32_t first, uint3
 }
 
 /* The same in pieces, as prompts are read. */
-static void read(struct kv_cache *cache, uint32_t sequence, int32_t first, uint32_t count)
+static void read_prompt(struct kv_cache *cache, uint32_t sequence, int32_t first, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i += KV_PROMPT_PIECE)
         grow(cache, sequence, first + (int32_t)i, KV_PROMPT_PIECE);
@@ -45,7 +45,7 @@ static struct kv_cache *create(uint32_t n_blocks, uint32_t window, uint32_t n_pl
 Test(kv_window, a_long_sequence_needs_no_more_places_than_a_short_one)
 {
     struct kv_cache *cache = create(40, B, 5);
-    read(cache, 0, 0, 30 * B);
+    read_prompt(cache, 0, 0, 30 * B);
     cr_assert_eq(kv_length(cache, 0), 30 * B);
     cr_assert_eq(kv_window_first(cache, 0), 25, "all places hold the sequence's last blocks");
     kv_destroy(cache);
@@ -95,7 +95,7 @@ Test(kv_window, rewinding_a_few_positions_always_works)
 Test(kv_window, going_back_too_far_ends_where_the_sequence_can_continue)
 {
     struct kv_cache *cache = create(40, 2 * B, 7);
-    read(cache, 0, 0, 20 * B);
+    read_prompt(cache, 0, 0, 20 * B);
     cr_assert_eq(kv_window_first(cache, 0), 13);
     kv_truncate(cache, 0, 15 * B + 3);
     cr_assert_eq(kv_length(cache, 0), 15 * B + 3, "block 13 is the first in reach");
@@ -114,7 +114,7 @@ Test(kv_window, copies_and_beginnings_are_as_long_as_can_be_continued)
     cr_assert_eq(kv_reuse(cache, 2, text, 3 * B + 5), 3 * B);
     kv_truncate(cache, 1, 0);
     kv_truncate(cache, 2, 0);
-    read(cache, 0, 6 * B, 14 * B);
+    read_prompt(cache, 0, 6 * B, 14 * B);
     cr_assert_eq(kv_window_first(cache, 0), 8);
     kv_share(cache, 0, 1, 4 * B + 5);
     cr_assert_eq(kv_length(cache, 1), 0);
@@ -131,7 +131,7 @@ Test(kv_window, what_is_computed_again_can_be_found_again)
     struct kv_cache *cache = create(60, 2 * B, 12);
     grow(cache, 0, 0, 5 * B);
     kv_truncate(cache, 0, 0);
-    read(cache, 1, 500, 12 * B);
+    read_prompt(cache, 1, 500, 12 * B);
     kv_truncate(cache, 1, 0);
     cr_assert_eq(kv_reuse(cache, 0, text, 5 * B), 0);
     grow(cache, 0, 0, 5 * B);

@@ -306,20 +306,20 @@ static char letter_of(uint32_t type)
     }
 }
 
-#define MOST_TENSORS 800
+#define MAX_TENSORS 800
 
 struct toy {
     struct metadata *metadata;
-    struct model_tensor tensors[MOST_TENSORS];
-    const struct model_tensor *order[MOST_TENSORS];
-    uint32_t types[MOST_TENSORS];
-    char names[MOST_TENSORS][48];
+    struct model_tensor tensors[MAX_TENSORS];
+    const struct model_tensor *order[MAX_TENSORS];
+    uint32_t types[MAX_TENSORS];
+    char names[MAX_TENSORS][48];
     size_t n;
 };
 
 static void toy_add(struct toy *toy, const char *name, uint64_t columns, uint64_t rows)
 {
-    cr_assert_lt(toy->n, MOST_TENSORS);
+    cr_assert_lt(toy->n, MAX_TENSORS);
     snprintf(toy->names[toy->n], sizeof toy->names[0], "%s", name);
     toy->tensors[toy->n] = (struct model_tensor){.name = toy->names[toy->n],
                                                  .type = ENGINE_TYPE_F32,

@@ -12,10 +12,10 @@
 
 #define ANSWERS TEST_SOURCE_DIR "/data/beams"
 
-enum { MOST_IDS = 64, MOST_BEAMS = 8, MOST_CASES = 64 };
+enum { MAX_IDS = 64, MAX_BEAMS = 8, MAX_CASES = 64 };
 
 struct ids {
-    int32_t tokens[MOST_IDS];
+    int32_t tokens[MAX_IDS];
     size_t n;
 };
 
@@ -27,7 +27,7 @@ struct answer {
 struct search {
     struct engine_request request;
     bool is_tie; /* too close to call in float32 */
-    struct answer answers[MOST_BEAMS];
+    struct answer answers[MAX_BEAMS];
     size_t n_answers;
     int n_done;
 };
@@ -35,7 +35,7 @@ struct search {
 struct family {
     char name[64];
     struct ids prompt, end;
-    struct search cases[MOST_CASES];
+    struct search cases[MAX_CASES];
     size_t n_cases;
 };
 
@@ -70,7 +70,7 @@ static void read_ids(char *at, struct ids *ids)
     char *end;
     ids->n = 0;
     for (long id; id = strtol(at, &end, 10), end != at; at = end) {
-        cr_assert_lt(ids->n, MOST_IDS);
+        cr_assert_lt(ids->n, MAX_IDS);
         ids->tokens[ids->n++] = (int32_t)id;
     }
 }
@@ -112,7 +112,7 @@ static void read_case(const char *line)
 {
     char early[16], kind[16];
     struct search *search = &family.cases[family.n_cases++];
-    cr_assert_leq(family.n_cases, MOST_CASES);
+    cr_assert_leq(family.n_cases, MAX_CASES);
     *search = (struct search){.request = {.struct_size = sizeof search->request,
                                           .tokens = family.prompt.tokens,
                                           .n_tokens = family.prompt.n,
@@ -133,7 +133,7 @@ static void read_case(const char *line)
 static void read_beam(char *line)
 {
     struct search *search = &family.cases[family.n_cases - 1];
-    cr_assert_lt(search->n_answers, MOST_BEAMS);
+    cr_assert_lt(search->n_answers, MAX_BEAMS);
     struct answer *answer = &search->answers[search->n_answers++];
     answer->score = strtod(line + 5, &line);
     read_ids(line, &answer->ids);
@@ -181,7 +181,7 @@ static void run_family(void)
 {
     if (family.n_cases == 0) return;
     for (int together = 0; together < 2; together++) {
-        open_family(family.name, together ? 3 * MOST_BEAMS : MOST_BEAMS, 64, 0);
+        open_family(family.name, together ? 3 * MAX_BEAMS : MAX_BEAMS, 64, 0);
         run_cases(together);
         close_family();
     }

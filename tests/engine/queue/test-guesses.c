@@ -108,7 +108,7 @@ static double run_text(size_t n, double slope, bool (*comes_true)(size_t token))
     double time = 0;
     for (size_t made = 0; made < n;) {
         struct pace_question question = {
-            .source = PACE_LOOKUP_4, .n_most = PACE_MOST, .n_requests = 1, .n_tokens = 1, .costs = &costs};
+            .source = PACE_LOOKUP_4, .n_most = PACE_MAX, .n_requests = 1, .n_tokens = 1, .costs = &costs};
         struct pace_answer answer = pace_choose(&pace, &question);
         size_t accepted = 0;
         while (accepted < answer.n_guess && comes_true(made + accepted)) accepted++;

@@ -10,15 +10,15 @@
 
 TestSuite(queue_beams, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 
-enum { MOST_BEAMS = 8, N_SEARCHES = 6, MOST_TOKENS = 70, END_TOKEN = 2 };
+enum { MAX_BEAMS = 8, N_SEARCHES = 6, MAX_TOKENS = 70, END_TOKEN = 2 };
 
 struct found {
-    int32_t tokens[MOST_BEAMS][MOST_TOKENS];
-    size_t n_tokens[MOST_BEAMS];
-    char text[MOST_BEAMS][512];
-    size_t text_size[MOST_BEAMS];
-    double score[MOST_BEAMS];
-    uint32_t reasons[MOST_BEAMS];
+    int32_t tokens[MAX_BEAMS][MAX_TOKENS];
+    size_t n_tokens[MAX_BEAMS];
+    char text[MAX_BEAMS][512];
+    size_t text_size[MAX_BEAMS];
+    double score[MAX_BEAMS];
+    uint32_t reasons[MAX_BEAMS];
     uint32_t n, reason, n_done, n_grown, incomplete;
     uint32_t cancel_after; /* rounds; 0: not */
 };
@@ -41,7 +41,7 @@ static void take(void *user, const struct engine_event *event)
     found->incomplete = event->incomplete;
     for (uint32_t i = 0; i < found->n; i++) {
         const struct engine_beam *beam = &event->beams[i];
-        cr_assert_leq(beam->n_tokens, MOST_TOKENS);
+        cr_assert_leq(beam->n_tokens, MAX_TOKENS);
         cr_assert_leq(beam->text.length, sizeof found->text[i]);
         memcpy(found->tokens[i], beam->tokens, beam->n_tokens * sizeof(int32_t));
         memcpy(found->text[i], beam->text.data, beam->text.length);
@@ -88,7 +88,7 @@ static void submit_search(uint32_t number, struct found *found, int32_t priority
 
 static void search_alone(void)
 {
-    open_queue(MOST_BEAMS, 0, NULL);
+    open_queue(MAX_BEAMS, 0, NULL);
     for (uint32_t i = 0; i < N_SEARCHES; i++) {
         submit_search(i, &alone_found[i], 0);
         run(ENGINE_QUEUE_IDLE);
@@ -163,7 +163,7 @@ Test(queue_beams, put_back_while_it_reads)
     create_samples(1, 120, 40);
     samples[0].request.event = sample_take;
     samples[0].request.priority = 1;
-    open_queue(MOST_BEAMS, 28 * 32,
+    open_queue(MAX_BEAMS, 28 * 32,
                &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options)});
     for (uint32_t n_steps = 1; n_steps < 60; n_steps += 4) {
         submit_search(5, &together_found[5], 0);
@@ -359,7 +359,7 @@ Test(queue_beams, under_a_grammar)
 Test(queue_beams, polled)
 {
     search_alone();
-    open_queue(MOST_BEAMS, 0, NULL);
+    open_queue(MAX_BEAMS, 0, NULL);
     struct engine_request request = search(3, &together_found[3]);
     struct engine_event *event;
     uint64_t id;

@@ -7,8 +7,8 @@
 
 #include "queue-fixture.h"
 
-#define N_TOP    5
-#define MOST_NEW 40
+#define N_TOP   5
+#define MAX_NEW 40
 
 TestSuite(queue_logprobs, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 
@@ -88,7 +88,7 @@ static void check(uint32_t n, uint32_t n_cache, const struct engine_queue_option
     uint64_t ids[N_SAMPLES];
     open_queue(3, n_cache, options);
     for (uint32_t i = 0; i < n; i++) {
-        sample_create(&samples[i], i, N_VOCAB, 30, MOST_NEW);
+        sample_create(&samples[i], i, N_VOCAB, 30, MAX_NEW);
         samples[i].request.n_logprobs = i % 3 == 0 ? 1 : i % 3 == 1 ? N_TOP : 1000;
         samples[i].sampler.logit_bias = bias;
         samples[i].sampler.n_logit_bias = 2;

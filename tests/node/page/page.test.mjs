@@ -329,6 +329,7 @@ test("settings and the system prompt go to the server, and stay", async t => {
   await page.getByLabel("Use these for new conversations too").check();
   await page.getByLabel("Dark", { exact: true }).check({ force: true });
   await page.keyboard.press("Escape");
+  await page.locator("dialog.settings").waitFor({ state: "detached" }); // then they are taken over
   await say(page, "hi");
   const { model, temperature, seed, top_p, messages } = server.requests[0];
   assert.deepEqual({ model, temperature, seed, top_p, messages }, { model: "large", temperature: 0.25, seed: 7, top_p: undefined, messages: [{ role: "system", content: "Be brief." }, { role: "user", content: "hi" }] });

@@ -14,7 +14,7 @@
 #include "cpu.h"
 #include "pool.h"
 
-enum { MOST_PHASES = 40, MOST_TASKS = 64 };
+enum { MAX_PHASES = 40, MAX_TASKS = 64 };
 
 /* ---- What pool.c needs ------------------------------------------------------------------------------ */
 
@@ -67,10 +67,10 @@ struct trial {
     unsigned n_threads;
     size_t n_phases;
     bool slow; /* some tasks take long enough for others to go to sleep */
-    size_t n_tasks[MOST_PHASES];
-    unsigned ran[MOST_PHASES]
-                [MOST_TASKS]; /* not atomic, so that ThreadSanitizer reports tasks without an order */
-    size_t phase;             /* the next one to be opened */
+    size_t n_tasks[MAX_PHASES];
+    unsigned ran[MAX_PHASES]
+                [MAX_TASKS]; /* not atomic, so that ThreadSanitizer reports tasks without an order */
+    size_t phase;            /* the next one to be opened */
     atomic_int n_bad;
 };
 
@@ -115,10 +115,10 @@ static int run_trial(struct pool *pool, unsigned seed, bool slow)
     trial->n_threads = pool_threads(pool);
     trial->slow = slow;
     uint32_t random = seed * 2654435761u + 1;
-    trial->n_phases = seed % (MOST_PHASES + 1);
+    trial->n_phases = seed % (MAX_PHASES + 1);
     for (size_t i = 0; i < trial->n_phases; i++) {
         random = random * 1664525 + 1013904223;
-        trial->n_tasks[i] = random >> 31 ? 1 : 1 + (random >> 16) % MOST_TASKS;
+        trial->n_tasks[i] = random >> 31 ? 1 : 1 + (random >> 16) % MAX_TASKS;
     }
     pool_run(pool, &work, trial);
     for (size_t i = 0; i < trial->n_phases; i++)

@@ -35,7 +35,7 @@ bool cpu_open(struct fixture *fixture, const char *isa, uint32_t n_threads)
     return false;
 }
 
-enum { MOST_THREADS = 3 };
+enum { MAX_THREADS = 3 };
 
 static void compare(const float *got, const float *reference, size_t n, double tolerance, const char *isa)
 {
@@ -51,8 +51,8 @@ static void compare(const float *got, const float *reference, size_t n, double t
  * where this machine doesn't run the instruction set. */
 static struct fixture *opened(size_t isa, uint32_t n_threads)
 {
-    static struct fixture fixtures[N_CPU_ISAS][MOST_THREADS];
-    static enum { UNKNOWN, OPENED, ABSENT } states[N_CPU_ISAS][MOST_THREADS];
+    static struct fixture fixtures[N_CPU_ISAS][MAX_THREADS];
+    static enum { UNKNOWN, OPENED, ABSENT } states[N_CPU_ISAS][MAX_THREADS];
     size_t t = n_threads - 1;
     if (states[isa][t] == UNKNOWN)
         states[isa][t] = cpu_open(&fixtures[isa][t], cpu_isas[isa], n_threads) ? OPENED : ABSENT;
@@ -65,12 +65,12 @@ void cpu_compare(float *(*run)(struct fixture *fixture, const void *c), const vo
     /* As a sample two or three threads, in turns; emulated only one number of them. */
     static unsigned n_cases;
     const unsigned left_out = all_or_sample(0, 2 + n_cases % 2);
-    const unsigned only = all_unless(EMULATED, 0, 1 + n_cases % MOST_THREADS);
+    const unsigned only = all_unless(EMULATED, 0, 1 + n_cases % MAX_THREADS);
     n_cases++;
     float *scalar = NULL, *vectors = NULL; /* results of the plain kernels, of the first others */
     for (size_t i = 0; i < N_CPU_ISAS; i++) {
         float *first = NULL;
-        for (uint32_t n_threads = 1; n_threads <= MOST_THREADS; n_threads++) {
+        for (uint32_t n_threads = 1; n_threads <= MAX_THREADS; n_threads++) {
             if (n_threads == left_out || (only && n_threads != only)) continue;
             struct fixture *fixture = opened(i, n_threads);
             if (!fixture) break;

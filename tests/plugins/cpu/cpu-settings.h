@@ -17,9 +17,9 @@ bool cpu_uses(struct fixture *fixture, const char *isa);
 
 /* On an emulated processor, tests skip matmuls of more products, which would take minutes. */
 #ifdef TEST_EMULATED
-#define MOST_PRODUCTS 500000
+#define MAX_PRODUCTS 500000
 #else
-#define MOST_PRODUCTS SIZE_MAX
+#define MAX_PRODUCTS SIZE_MAX
 #endif
 
 /* Opens the plugin with ENGINE_CPU_ISA set. Returns false, with nothing open, if this machine doesn't support

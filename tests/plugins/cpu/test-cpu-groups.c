@@ -24,7 +24,7 @@ static bool is_too_long(const struct some_case *c)
 {
     const struct matmul_case *m = &c->as.matmul;
     return c->kind == CASE_MATMUL &&
-           (size_t)m->k * m->rows * m->tokens * (m->n_used ? m->n_used : 1) > MOST_PRODUCTS;
+           (size_t)m->k * m->rows * m->tokens * (m->n_used ? m->n_used : 1) > MAX_PRODUCTS;
 }
 
 static bool is_quantised(uint32_t type)

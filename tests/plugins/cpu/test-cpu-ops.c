@@ -31,7 +31,7 @@ static float *matmul(struct fixture *fixture, const void *c)
 static void compare_matmul(struct matmul_case c)
 {
     static unsigned n_cases;
-    if ((size_t)c.k * c.rows * c.tokens > MOST_PRODUCTS) return;
+    if ((size_t)c.k * c.rows * c.tokens > MAX_PRODUCTS) return;
     if (n_cases++ % all_unless(SANITIZED || EMULATED, 1, 5) != 0) return;
     /* Where two ways to round a group of activations are equally good, instruction sets may differ in their
      * choice. */
@@ -114,7 +114,7 @@ static float *first_products(struct fixture *fixture, uint32_t type, uint32_t k,
 Test(cpu_matmul, a_token_gives_the_same_in_any_batch)
 {
     enum { K = 544, ROWS = 40 };
-    const uint32_t most = MOST_PRODUCTS / (K * ROWS) < 100 ? MOST_PRODUCTS / (K * ROWS) : 100;
+    const uint32_t most = MAX_PRODUCTS / (K * ROWS) < 100 ? MAX_PRODUCTS / (K * ROWS) : 100;
     for (size_t i = 0; i < N_CPU_ISAS; i++) {
         struct fixture fixture;
         if (!cpu_open(&fixture, cpu_isas[i], 2)) continue;

@@ -172,18 +172,18 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
-#define MOST_BUFFERS 4096
+#define MAX_BUFFERS 4096
 static struct {
-    cl_mem memory[MOST_BUFFERS];
-    unsigned long long size[MOST_BUFFERS], total;
+    cl_mem memory[MAX_BUFFERS];
+    unsigned long long size[MAX_BUFFERS], total;
 } taken;
 
 EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *error)
 {
     unsigned long long limit = number("memory=", UINT64_MAX);
     int place = 0;
-    while (place < MOST_BUFFERS && taken.memory[place]) place++;
-    if (place == MOST_BUFFERS || taken.total > limit || size > limit - taken.total) {
+    while (place < MAX_BUFFERS && taken.memory[place]) place++;
+    if (place == MAX_BUFFERS || taken.total > limit || size > limit - taken.total) {
         *error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return NULL;
     }
@@ -198,7 +198,7 @@ EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size
 
 EXPORT cl_int clReleaseMemObject(cl_mem memory)
 {
-    for (int i = 0; i < MOST_BUFFERS; i++) {
+    for (int i = 0; i < MAX_BUFFERS; i++) {
         if (taken.memory[i] != memory) continue;
         taken.memory[i] = NULL;
         taken.total -= taken.size[i];

@@ -43,11 +43,11 @@ static atomic_uint submissions, waits;
 static atomic_bool was_lost, is_new; /* a device; its successor */
 
 /* What is allocated. */
-#define MOST_ALLOCATIONS 1024
+#define MAX_ALLOCATIONS 1024
 static struct {
     pthread_mutex_t lock;
-    VkDeviceMemory memory[MOST_ALLOCATIONS];
-    unsigned long long size[MOST_ALLOCATIONS], total, peak;
+    VkDeviceMemory memory[MAX_ALLOCATIONS];
+    unsigned long long size[MAX_ALLOCATIONS], total, peak;
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- What is asked for --------------------------------------------------------------------------------- */
@@ -102,8 +102,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkM
     VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
     pthread_mutex_lock(&taken.lock);
     int place = 0;
-    while (place < MOST_ALLOCATIONS && taken.size[place] > 0) place++;
-    if (place < MOST_ALLOCATIONS && taken.total <= limit && info->allocationSize <= limit - taken.total)
+    while (place < MAX_ALLOCATIONS && taken.size[place] > 0) place++;
+    if (place < MAX_ALLOCATIONS && taken.total <= limit && info->allocationSize <= limit - taken.total)
         result = next.allocate(device, info, callbacks, memory);
     if (result == VK_SUCCESS) {
         taken.memory[place] = *memory;
@@ -119,7 +119,7 @@ static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory me
                                               const VkAllocationCallbacks *callbacks)
 {
     pthread_mutex_lock(&taken.lock);
-    for (int i = 0; i < MOST_ALLOCATIONS; i++) {
+    for (int i = 0; i < MAX_ALLOCATIONS; i++) {
         if (taken.size[i] == 0 || taken.memory[i] != memory) continue;
         taken.total -= taken.size[i];
         taken.size[i] = 0;
