@@ -16,7 +16,7 @@ int hf_json_hide_infinity(const char *text, size_t length, char **copy)
     const size_t size = strlen(word);
     bool is_string = false;
     *copy = NULL;
-    if (!memmem(text, length, word, size)) return ENGINE_OK;
+    if (length < size || !memmem(text, length, word, size)) return ENGINE_OK;
     *copy = malloc(length);
     if (!*copy) return error_memory("JSON");
     memcpy(*copy, text, length);
