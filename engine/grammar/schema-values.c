@@ -15,7 +15,7 @@
 /* Whether a double is a whole number that json_int_t has. */
 static bool is_whole(double number)
 {
-    return number == floor(number) && number >= -0x1p63 && number < 0x1p63;
+    return number == floor(number) && number >= (double)INT64_MIN && number < -(double)INT64_MIN;
 }
 
 static int compare_with_real(json_int_t integer, double real)
@@ -329,8 +329,10 @@ static bool add_simple(struct schema_reader *reader, const json_t *schema, size_
         json_int_t first = json_integer_value(low), last = json_integer_value(high);
         uint64_t count = first <= last ? (uint64_t)last - (uint64_t)first : 0; /* less one */
         if (count >= most) return false;
-        for (uint64_t i = 0; first <= last && i <= count; i++)
-            json_array_append_new(values, json_integer((json_int_t)((uint64_t)first + i)));
+        for (uint64_t i = 0; first <= last && i <= count; i++) {
+            const uint64_t value = (uint64_t)first + i;
+            json_array_append_new(values, json_integer((json_int_t)value));
+        }
     }
     if (types & TYPE_BOOLEAN) json_array_append_new(values, json_true());
     if (types & TYPE_BOOLEAN) json_array_append_new(values, json_false());

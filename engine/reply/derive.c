@@ -165,10 +165,10 @@ static bool find_named(struct span text, const char *name, const char *key, cons
 static bool find_keyed(struct span text, const char *name, const char *key, const char *value,
                        struct reply_layout *layout, struct span *core)
 {
-    struct span head, middle, call = text, before;
+    struct span head, middle, before;
     size_t at = span_find(text, name);
     if (at == SIZE_MAX) return false;
-    call = span_from(text, at);
+    const struct span call = span_from(text, at);
     if (!between(call, name, key, &head) || !between(call, key, value, &middle)) return false;
     size_t n_key = strlen(layout->key);
     head = span_trim(head);
