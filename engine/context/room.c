@@ -9,18 +9,6 @@
 #define SECONDS_KNOWN 0.1 /* how long an answer about memory counts */
 #define SPARE_BLOCKS  32  /* opened together with those that are needed */
 
-/* Bytes that a block takes on the CPU, in all layers. */
-static uint64_t block_bytes(const struct engine_plan *plan)
-{
-    uint64_t bytes = 0;
-    for (size_t c = 0; c < plan->n_caches; c++) {
-        const struct plan_cache *cache = &plan->caches[c];
-        const bool grows = cache->pool == POOL_SEQUENCES && !cache->is_state && !cache->windowed;
-        if (grows && plan->device[cache->entry] == 0) bytes += cache->size / cache->n_blocks;
-    }
-    return bytes;
-}
-
 static void ask(const struct engine_plan *plan, struct room *room)
 {
     const struct open_device *cpu = &plan->set.devices[0];
@@ -34,7 +22,7 @@ static void ask(const struct engine_plan *plan, struct room *room)
 static uint32_t fitting(const struct engine_context *context)
 {
     const uint32_t n_closed = kv_closed_count(context->kv);
-    const uint64_t bytes = block_bytes(context->plan);
+    const uint64_t bytes = plan_block_bytes(context->plan, 0);
     if (bytes == 0 || context->room->bytes / bytes >= n_closed) return n_closed;
     return (uint32_t)(context->room->bytes / bytes);
 }
@@ -54,7 +42,7 @@ bool room_make(struct engine_context *context, const uint32_t *growth)
         if (context->room->asked == 0) ask(context->plan, context->room);
         uint32_t n = fitting(context);
         if (n > wanted) n = wanted;
-        const uint64_t bytes = n * block_bytes(context->plan);
+        const uint64_t bytes = n * plan_block_bytes(context->plan, 0);
         kv_open(context->kv, n);
         context->room->bytes -= bytes < context->room->bytes ? bytes : context->room->bytes;
     }

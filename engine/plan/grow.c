@@ -35,19 +35,29 @@ static uint32_t overfull(const struct engine_plan *plan)
     return d;
 }
 
+/* Bytes that a block takes in a cache on this device; 0: the cache is elsewhere, or has no more blocks where
+ * there are more positions. */
+static uint64_t growing_bytes(const struct engine_plan *plan, const struct plan_cache *cache, uint32_t device)
+{
+    const bool grows = cache->pool == POOL_SEQUENCES && !cache->is_state && !cache->windowed;
+    return grows && plan->device[cache->entry] == device ? cache->size / cache->n_blocks : 0;
+}
+
+uint64_t plan_block_bytes(const struct engine_plan *plan, uint32_t device)
+{
+    uint64_t bytes = 0;
+    for (size_t c = 0; c < plan->n_caches; c++) bytes += growing_bytes(plan, &plan->caches[c], device);
+    return bytes;
+}
+
 /* How many blocks more the caches of a device may have. */
 static uint64_t room_of(const struct engine_plan *plan, uint32_t device, uint64_t most)
 {
     const struct open_device *d = &plan->set.devices[device];
-    uint64_t block = 0;
-    for (size_t c = 0; c < plan->n_caches; c++) {
-        const struct plan_cache *cache = &plan->caches[c];
-        if (plan->device[cache->entry] != device || cache->is_state || cache->pool != POOL_SEQUENCES)
-            continue;
-        if (cache->windowed) continue;
-        const uint64_t bytes = cache->size / cache->n_blocks;
-        block += bytes;
-        const uint64_t fits = d->info.max_buffer && device > 0 ? d->info.max_buffer / bytes : UINT64_MAX;
+    const uint64_t block = plan_block_bytes(plan, device), max_buffer = device > 0 ? d->info.max_buffer : 0;
+    for (size_t c = 0; c < plan->n_caches && max_buffer > 0; c++) {
+        const uint64_t bytes = growing_bytes(plan, &plan->caches[c], device);
+        const uint64_t fits = bytes > 0 ? max_buffer / bytes : UINT64_MAX;
         if (fits < plan->n_blocks + most) most = fits > plan->n_blocks ? fits - plan->n_blocks : 0;
     }
     if (block == 0 || d->budget == PLACE_NO_LIMIT) return most;

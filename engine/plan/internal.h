@@ -6,9 +6,6 @@
 
 /* ---- options.c ----------------------------------------------------------------------------------------- */
 
-/* Positions that the model was trained with. */
-uint32_t plan_trained_context(const struct arch_info *info);
-
 /* Positions of a sequence: as asked for, else the model's own length, within the cache if its size was given.
  * Else they are as many as weights are placed with room for (grow.c). */
 uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options);

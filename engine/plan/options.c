@@ -139,14 +139,15 @@ static int read_cache_size(struct engine_plan *plan, const struct engine_context
     return ENGINE_OK;
 }
 
-uint32_t plan_trained_context(const struct arch_info *info)
+/* Positions that the model was trained with. */
+static uint32_t trained_context(const struct arch_info *info)
 {
     return info->n_positions > 0 && info->n_positions < info->n_context ? info->n_positions : info->n_context;
 }
 
 uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options)
 {
-    uint32_t length = plan_trained_context(info);
+    uint32_t length = trained_context(info);
     if (options->n_context > 0) return options->n_context;
     if (info->n_short_rope > 0 && info->n_short_rope < length) length = info->n_short_rope;
     if (options->n_cache > 0 && options->n_cache < length) length = options->n_cache;
@@ -170,7 +171,7 @@ int plan_check_needed(const struct engine_plan *plan)
 
 static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    uint32_t trained = plan->n_trained = plan_trained_context(&plan->info);
+    uint32_t trained = plan->n_trained = trained_context(&plan->info);
     plan->n_context = plan_context_length(&plan->info, options);
     plan->limit = options->n_context                           ? ENGINE_CONTEXT_ASKED
                   : plan->n_context == trained                 ? ENGINE_CONTEXT_TRAINED
@@ -179,8 +180,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                   : goes_in_one_batch(&plan->info)             ? ENGINE_CONTEXT_BATCH
                                                                : ENGINE_CONTEXT_MEMORY;
     plan->n_needed = options->n_needed;
-    plan->grows = plan->limit == ENGINE_CONTEXT_MEMORY ||
-                  (!options->n_context && !options->n_cache && !goes_in_one_batch(&plan->info));
+    plan->grows = !options->n_context && !options->n_cache && !goes_in_one_batch(&plan->info);
     if (!plan->grows || options->n_needed > trained) {
         if (plan->grows) plan->n_context = trained; /* more it doesn't become */
         int status = plan_check_needed(plan);
@@ -188,7 +188,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     }
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
-    if (plan->info.is_encoder || plan->info.has_source) { /* a text goes through in one batch */
+    if (goes_in_one_batch(&plan->info)) { /* a text goes through in one batch */
         if (plan->n_batch < plan->n_context) plan->n_batch = plan->n_context;
     } else if (plan->n_batch > plan->n_context) {
         plan->n_batch = plan->n_context;

@@ -122,6 +122,9 @@ struct shape_key {
  * weight. */
 int plan_place(struct engine_plan *plan);
 
+/* Bytes that a block of the sequences' pool takes on a device, in all layers but those with a window. */
+uint64_t plan_block_bytes(const struct engine_plan *plan, uint32_t device);
+
 /* The option that makes the context longer. */
 const char *plan_context_option(const struct engine_plan *plan);
 
