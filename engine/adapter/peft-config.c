@@ -139,7 +139,8 @@ static bool translate(const char *pattern, char *out, size_t size)
     return true;
 }
 
-static int compile(const struct peft_config *config, const char *key, const char *pattern, regex_t *regex)
+static int peft_compile(const struct peft_config *config, const char *key, const char *pattern,
+                        regex_t *regex)
 {
     char expression[512];
     if (translate(pattern, expression, sizeof expression) &&
@@ -160,7 +161,7 @@ static int check_patterns(const struct peft_config *config, const char *key, boo
     json_object_foreach(patterns, pattern, item)
     {
         regex_t regex;
-        int status = compile(config, key, pattern, &regex);
+        int status = peft_compile(config, key, pattern, &regex);
         if (status) return status;
         regfree(&regex);
         if (whole && (!json_is_integer(item) || json_integer_value(item) < 1))
@@ -182,7 +183,7 @@ static int find_pattern(const struct peft_config *config, const char *key, const
     json_object_foreach(patterns, pattern, item)
     {
         regex_t regex;
-        int status = compile(config, key, pattern, &regex);
+        int status = peft_compile(config, key, pattern, &regex);
         if (status) return status;
         bool matches = regexec(&regex, module, 0, NULL, 0) == 0;
         regfree(&regex);

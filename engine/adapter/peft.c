@@ -85,7 +85,7 @@ static bool is_unchanged_embedding(const struct reader *reader, const struct saf
            tensor->ne[0] == embedding->ne[1] && tensor->ne[1] == embedding->ne[0];
 }
 
-static int refuse(const struct reader *reader, const struct safetensors_tensor *tensor)
+static int peft_refuse(const struct reader *reader, const struct safetensors_tensor *tensor)
 {
     const char *why = "it is not a factor of a low-rank adapter (lora_A, lora_B)";
     if (strstr(tensor->name, "lora_magnitude_vector")) why = "DoRA is not supported";
@@ -160,9 +160,9 @@ static int add_tensor(struct reader *reader, const struct safetensors_tensor *te
     const struct factor_name *factor = factor_of(tensor->name);
     size_t prefix = sizeof PREFIX - 1;
     if (!factor && is_unchanged_embedding(reader, tensor)) return ENGINE_OK;
-    if (!factor || strncmp(tensor->name, PREFIX, prefix) != 0) return refuse(reader, tensor);
+    if (!factor || strncmp(tensor->name, PREFIX, prefix) != 0) return peft_refuse(reader, tensor);
     size_t length = strlen(tensor->name) - strlen(factor->suffix);
-    if (length <= prefix) return refuse(reader, tensor);
+    if (length <= prefix) return peft_refuse(reader, tensor);
     if (tensor->type == SAFETENSORS_OTHER_TYPE)
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s is %s; it must be F32, F16 or BF16", path,
                            tensor->name, tensor->type_name);
@@ -549,7 +549,7 @@ static int make_parts(struct reader *reader)
 
 /* ---- Folders ------------------------------------------------------------------------------------------- */
 
-static bool exists(const char *path)
+static bool peft_exists(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0;
@@ -562,12 +562,12 @@ static int open_files(struct reader *reader)
     char *weights = join_name(adapter, adapter->path, "/adapter_model.safetensors");
     char *pickled = join_name(adapter, adapter->path, "/adapter_model.bin");
     if (!config || !weights || !pickled) return ENGINE_ERROR_MEMORY;
-    if (!exists(config))
+    if (!peft_exists(config))
         return error_raise(ENGINE_ERROR_NOT_FOUND,
                            "%s is not an adapter: the folder has no adapter_config.json", adapter->path);
     int status = peft_config_read(config, &reader->config);
     if (status) return status;
-    if (!exists(weights) && exists(pickled))
+    if (!peft_exists(weights) && peft_exists(pickled))
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
                            "%s: adapter_model.bin is not supported: save the adapter as safetensors",
                            adapter->path);

@@ -27,19 +27,19 @@ static struct value *fused_part(struct graph *g, const struct decoder *d, const 
 }
 
 /* Queries, keys or values within the bound of models that have one. */
-static struct value *clamp(struct graph *g, const struct decoder *d, struct value *x)
+static struct value *attention_clamp(struct graph *g, const struct decoder *d, struct value *x)
 {
     return d->clamp_qkv > 0 ? graph_activate_limited(g, x, NULL, ENGINE_ACTIVATION_CLAMP, d->clamp_qkv, 0)
                             : x;
 }
 
 /* The product with one of the three matrices, whichever tensor has its rows. */
-static struct value *project(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
-                             uint64_t n, struct value *x)
+static struct value *attention_project(struct graph *g, const struct decoder *d, const char *name,
+                                       uint64_t first, uint64_t n, struct value *x)
 {
     struct value *output = decoder_has_weight(g, "attn_qkv") ? fused_part(g, d, name, first, n, x)
                                                              : decoder_linear(g, name, d->n_embd, n, x);
-    return d->clamp_after_norm ? output : clamp(g, d, output);
+    return d->clamp_after_norm ? output : attention_clamp(g, d, output);
 }
 
 /* The norm of queries or keys [dim * n, columns], if the layer has one: over the whole width, or over each
@@ -66,17 +66,19 @@ struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, s
     uint64_t q_dim = n * dim, k_dim = n_kv * dim, v_dim = n_kv * layer->value_dim;
     bool takes_keys = d->keys_are_values && v_dim == k_dim && !decoder_has_weight(g, "attn_v") &&
                       !decoder_has_weight(g, "attn_qkv");
-    struct heads h = {.q = project(g, d, "attn_q", 0, q_dim, x)};
+    struct heads h = {.q = attention_project(g, d, "attn_q", 0, q_dim, x)};
     if (layer->n_back == 0) {
-        h.k = project(g, d, "attn_k", q_dim, k_dim, x);
-        h.v = takes_keys ? h.k : project(g, d, "attn_v", q_dim + k_dim, v_dim, x);
+        h.k = attention_project(g, d, "attn_k", q_dim, k_dim, x);
+        h.v = takes_keys ? h.k : attention_project(g, d, "attn_v", q_dim + k_dim, v_dim, x);
     }
     struct value *factors = rope_factors(g, layer->rope);
     if (!d->norm_after_rope) {
         h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
         h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
     }
-    if (d->clamp_after_norm) h = (struct heads){clamp(g, d, h.q), clamp(g, d, h.k), clamp(g, d, h.v)};
+    if (d->clamp_after_norm)
+        h = (struct heads){attention_clamp(g, d, h.q), attention_clamp(g, d, h.k),
+                           attention_clamp(g, d, h.v)};
     h.q = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.q, dim, n, n_tokens));
     if (h.k) h.k = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.k, dim, n_kv, n_tokens));
     h.v = graph_reshape(g, h.v, layer->value_dim, n_kv, n_tokens);

@@ -36,7 +36,7 @@ void hparams_fail(struct hparams *h, int status, const char *format, ...)
     h->status = error_raise(status, "%s: %s", model_path(h->model), message);
 }
 
-static const struct metadata_entry *find(const struct hparams *h, const char *key)
+static const struct metadata_entry *hparams_find(const struct hparams *h, const char *key)
 {
     char full[160];
     snprintf(full, sizeof full, "%s.%s", h->prefix, key);
@@ -45,12 +45,12 @@ static const struct metadata_entry *find(const struct hparams *h, const char *ke
 
 bool hparams_has(const struct hparams *h, const char *key)
 {
-    return find(h, key) != NULL;
+    return hparams_find(h, key) != NULL;
 }
 
 bool hparams_is_array(const struct hparams *h, const char *key)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     return entry && entry->is_array;
 }
 
@@ -70,7 +70,7 @@ static uint32_t count_of(struct hparams *h, const struct metadata_entry *entry, 
 static bool fits_layers(struct hparams *h, const struct metadata_entry *entry, uint32_t n_layers)
 {
     int64_t n_all;
-    const struct metadata_entry *blocks = find(h, "block_count");
+    const struct metadata_entry *blocks = hparams_find(h, "block_count");
     if (!entry->is_array) return true;
     if (!blocks || blocks->is_array || !metadata_entry_integer(blocks, 0, &n_all)) n_all = n_layers;
     if (entry->count >= n_layers && n_all >= 0 && entry->count <= (uint64_t)n_all) return true;
@@ -81,7 +81,7 @@ static bool fits_layers(struct hparams *h, const struct metadata_entry *entry, u
 
 uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     if (!entry || h->status || !fits_layers(h, entry, 1)) return fallback;
     uint32_t count = count_of(h, entry, 0, fallback);
     for (size_t i = 1; i < entry->count; i++)
@@ -102,7 +102,7 @@ uint32_t hparams_count_required(struct hparams *h, const char *key)
 uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
                           uint32_t fallback)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     if (!entry || h->status) return fallback;
     if (!fits_layers(h, entry, n_layers)) return fallback;
     return count_of(h, entry, entry->is_array ? layer : 0, fallback);
@@ -111,7 +111,7 @@ uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, ui
 /* A finite number. */
 static float read_float(struct hparams *h, const char *key, float fallback)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     double number;
     int64_t integer;
     if (!entry || h->status) return fallback;
@@ -141,7 +141,7 @@ float hparams_float_above_0(struct hparams *h, const char *key, float fallback)
 
 float hparams_number_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers, float fallback)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     double number;
     if (!entry || h->status || !fits_layers(h, entry, n_layers)) return fallback;
     if (metadata_entry_float(entry, entry->is_array ? layer : 0, &number)) return (float)number;
@@ -163,7 +163,7 @@ float hparams_layer_number(struct hparams *h, const char *key, uint32_t layer, u
 
 bool hparams_flag(struct hparams *h, const char *key, bool fallback)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     int64_t number;
     if (!entry || h->status) return fallback;
     if (!entry->is_array && metadata_entry_integer(entry, 0, &number) && (number == 0 || number == 1))
@@ -174,7 +174,7 @@ bool hparams_flag(struct hparams *h, const char *key, bool fallback)
 
 bool hparams_text(struct hparams *h, const char *key, char *text, size_t size)
 {
-    const struct metadata_entry *entry = find(h, key);
+    const struct metadata_entry *entry = hparams_find(h, key);
     if (!entry || h->status) return false;
     if (entry->is_array || entry->type != METADATA_STRING) {
         hparams_fail(h, ENGINE_ERROR_DATA, "%s is not a text", entry->key);

@@ -28,7 +28,8 @@ static void lfm2_read(struct hparams *h, void *hparams, struct arch_info *info)
 }
 
 /* out(c * conv(b * x)), where b, c and x are thirds of a product with the input. */
-static struct value *convolve(struct graph *g, const struct decoder *d, uint64_t n_taps, struct value *input)
+static struct value *lfm2_convolve(struct graph *g, const struct decoder *d, uint64_t n_taps,
+                                   struct value *input)
 {
     const uint64_t n = d->n_embd;
     struct value *all = decoder_linear(g, "shortconv.in_proj", n, 3 * n, input);
@@ -44,7 +45,8 @@ static struct value *convolve(struct graph *g, const struct decoder *d, uint64_t
 static struct value *lfm2_mix(struct graph *g, const struct decoder *d, struct value *x)
 {
     const struct lfm2 *lfm2 = (const struct lfm2 *)d;
-    return d->layers[g->layer].is_recurrent ? convolve(g, d, lfm2->n_taps, x) : decoder_attention(g, d, x);
+    return d->layers[g->layer].is_recurrent ? lfm2_convolve(g, d, lfm2->n_taps, x)
+                                            : decoder_attention(g, d, x);
 }
 
 static void lfm2_build(struct graph *g, const void *hparams)

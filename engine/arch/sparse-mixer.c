@@ -44,8 +44,8 @@ static struct value *mark_largest(struct graph *g, uint32_t n, struct value *x)
 
 /* The weight of the largest of x: its share of a softmax over those near it, by the logits s that x hides
  * some of: 1 where (largest - s) / max(|s|, largest) <= range. */
-static struct value *weigh(struct graph *g, uint32_t n, float range, struct value *s, struct value *x,
-                           struct value *mark)
+static struct value *mixer_weigh(struct graph *g, uint32_t n, float range, struct value *s, struct value *x,
+                                 struct value *mark)
 {
     char name[48];
     snprintf(name, sizeof name, "ones_%" PRIu32, n);
@@ -72,8 +72,8 @@ struct routes decoder_route_sparsely(struct graph *g, const struct experts *e, s
     struct value *first = mark_largest(g, e->n, logits);
     struct value *others = add_times(g, e->n, logits, -HIDDEN, first);
     struct value *second = mark_largest(g, e->n, others);
-    struct value *weights[2] = {weigh(g, e->n, e->near, logits, logits, first),
-                                weigh(g, e->n, e->near, logits, others, second)};
+    struct value *weights[2] = {mixer_weigh(g, e->n, e->near, logits, logits, first),
+                                mixer_weigh(g, e->n, e->near, logits, others, second)};
     routes.weights = graph_concat(g, weights[0], weights[1]);
     return routes;
 }

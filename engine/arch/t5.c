@@ -144,8 +144,8 @@ static struct caches add_caches(struct graph *g, const struct t5 *t5, enum graph
 }
 
 /* Writes keys and values of x; `k`, `v`: the tensors' names. */
-static void keep(struct graph *g, const struct t5 *t5, const struct caches *caches, const char *k,
-                 const char *v, struct value *x)
+static void t5_keep(struct graph *g, const struct t5 *t5, const struct caches *caches, const char *k,
+                    const char *v, struct value *x)
 {
     uint32_t n = t5->decoder.layers[g->layer].n_kv_heads;
     graph_cache_write(g, caches->k, heads_of(g, t5, k, n, x));
@@ -153,8 +153,9 @@ static void keep(struct graph *g, const struct t5 *t5, const struct caches *cach
 }
 
 /* Attends with queries of x; `q`, `o`: the tensors' names. */
-static struct value *attend(struct graph *g, const struct t5 *t5, const struct caches *caches, const char *q,
-                            const char *o, const struct attention_options *options, struct value *x)
+static struct value *t5_attend(struct graph *g, const struct t5 *t5, const struct caches *caches,
+                               const char *q, const char *o, const struct attention_options *options,
+                               struct value *x)
 {
     const struct decoder *d = &t5->decoder;
     uint64_t n_heads = d->layers[g->layer].n_heads, width = n_heads * d->value_dim;
@@ -172,8 +173,8 @@ static struct value *self_attention(struct graph *g, const struct t5 *t5, const 
     const struct attention_options options = {
         .scale = 1, .both_ways = both_ways, .distance_bias = distance_bias(g, t5, both_ways)};
     struct value *normed = decoder_norm(g, &t5->decoder, "attn_norm", x);
-    keep(g, t5, caches, "attn_k", "attn_v", normed);
-    return graph_add(g, x, attend(g, t5, caches, "attn_q", "attn_o", &options, normed));
+    t5_keep(g, t5, caches, "attn_k", "attn_v", normed);
+    return graph_add(g, x, t5_attend(g, t5, caches, "attn_q", "attn_o", &options, normed));
 }
 
 static struct value *feed_forward(struct graph *g, const struct t5 *t5, struct value *x)
@@ -183,7 +184,7 @@ static struct value *feed_forward(struct graph *g, const struct t5 *t5, struct v
 }
 
 /* The states of the encoder. */
-static struct value *encode(struct graph *g, const struct t5 *t5, enum graph_pool pool, struct value *x)
+static struct value *t5_encode(struct graph *g, const struct t5 *t5, enum graph_pool pool, struct value *x)
 {
     const struct decoder *d = &t5->decoder;
     g->part = "enc.";
@@ -199,7 +200,7 @@ static struct value *encode(struct graph *g, const struct t5 *t5, enum graph_poo
 
 /* The decoder's layers for x. What `source`, the encoder's states, leaves for them is computed by the
  * encoder's graph. */
-static struct value *decode(struct graph *g, const struct t5 *t5, struct value *source, struct value *x)
+static struct value *t5_decode(struct graph *g, const struct t5 *t5, struct value *source, struct value *x)
 {
     const struct decoder *d = &t5->decoder;
     const struct attention_options across = {.scale = 1};
@@ -209,11 +210,11 @@ static struct value *decode(struct graph *g, const struct t5 *t5, struct value *
     for (g->layer = t5->n_encoder; g->layer < d->n_layers; g->layer++) {
         const struct caches own = add_caches(g, t5, POOL_SEQUENCES), others = add_caches(g, t5, POOL_SOURCE);
         g->is_other = !encodes;
-        keep(g, t5, &others, "cross_attn_k", "cross_attn_v", source);
+        t5_keep(g, t5, &others, "cross_attn_k", "cross_attn_v", source);
         g->is_other = encodes;
         x = self_attention(g, t5, &own, false, x);
         struct value *normed = decoder_norm(g, d, "cross_attn_norm", x);
-        x = graph_add(g, x, attend(g, t5, &others, "cross_attn_q", "cross_attn_o", &across, normed));
+        x = graph_add(g, x, t5_attend(g, t5, &others, "cross_attn_q", "cross_attn_o", &across, normed));
         x = feed_forward(g, t5, decoder_layer_output(g, d, x));
     }
     g->layer = NO_LAYER;
@@ -226,8 +227,8 @@ static void t5_build(struct graph *g, const void *hparams)
     const struct decoder *d = &t5->decoder;
     struct value *x = decoder_embed(g, d); /* of the source, or of the decoder's text */
     g->is_other = !g->shape.encodes;
-    struct value *source = encode(g, t5, POOL_TEXT, x);
-    struct value *states = decode(g, t5, source, x);
+    struct value *source = t5_encode(g, t5, POOL_TEXT, x);
+    struct value *states = t5_decode(g, t5, source, x);
     struct value *output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
     if (!output) output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
     struct value *logits = graph_scale(g, graph_matmul(g, output, states), d->logit_scale);
@@ -237,7 +238,7 @@ static void t5_build(struct graph *g, const void *hparams)
 static void t5encoder_build(struct graph *g, const void *hparams)
 {
     const struct t5 *t5 = hparams;
-    encoder_build_states(g, &t5->decoder, encode(g, t5, POOL_SEQUENCES, decoder_embed(g, &t5->decoder)));
+    encoder_build_states(g, &t5->decoder, t5_encode(g, t5, POOL_SEQUENCES, decoder_embed(g, &t5->decoder)));
 }
 
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */

@@ -37,17 +37,17 @@ struct config {
     char *hidden; /* a file that may be in a folder that can't be entered; NULL: there is none */
 };
 
-static int compare(const void *a, const void *b)
+static int config_compare(const void *a, const void *b)
 {
     const struct config_entry *x = a, *y = b;
     int order = strcmp(x->section, y->section);
     return order ? order : strcmp(x->key, y->key);
 }
 
-static struct record *find(const struct config *config, const char *section, const char *key)
+static struct record *config_find(const struct config *config, const char *section, const char *key)
 {
     struct config_entry wanted = {.section = section, .key = key};
-    struct record *const *found = tfind(&wanted, &config->tree, compare);
+    struct record *const *found = tfind(&wanted, &config->tree, config_compare);
     return found ? *found : NULL;
 }
 
@@ -166,7 +166,7 @@ static char *read_line(char *text, int size, void *user)
 static int check_entry(const struct reader *reader, const char *section, const char *key, const char *value)
 {
     const struct config *config = reader->config;
-    const struct record *before = find(config, section, key);
+    const struct record *before = config_find(config, section, key);
     if (before && before->file == config->n_files - 1)
         return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s is already set in line %u", reader->path,
                            reader->line, key, before->shown.line);
@@ -231,7 +231,7 @@ static struct record *new_entry(struct config *config, const char *section, cons
     if (!entry) return NULL;
     entry->shown.section = strdup(section);
     entry->shown.key = strdup(key);
-    if (!entry->shown.section || !entry->shown.key || !tsearch(entry, &config->tree, compare)) {
+    if (!entry->shown.section || !entry->shown.key || !tsearch(entry, &config->tree, config_compare)) {
         free_entry(entry);
         return NULL;
     }
@@ -245,7 +245,7 @@ static int add_entry(const struct reader *reader, const char *section, const cha
     char *(*copy)(const char *value) = copy_text;
     if (!section[0] && strcmp(key, "model") == 0) copy = folders_expand_home;
     if (!section[0] && strcmp(key, "plugin_dirs") == 0) copy = expand_paths;
-    struct record *entry = find(config, section, key);
+    struct record *entry = config_find(config, section, key);
     if (!entry) entry = new_entry(config, section, key);
     if (!entry) return error_memory("configuration");
     free((char *)(uintptr_t)entry->shown.value);
@@ -418,7 +418,7 @@ void config_close(struct config *config)
     if (!config) return;
     while (config->count > 0) {
         struct record *entry = config->entries[--config->count];
-        tdelete(entry, &config->tree, compare);
+        tdelete(entry, &config->tree, config_compare);
         free_entry(entry);
     }
     free(config->entries);
@@ -435,7 +435,7 @@ const char *config_hidden(const struct config *config)
 
 const char *config_get(const struct config *config, const char *section, const char *key)
 {
-    struct record *entry = find(config, section, key);
+    struct record *entry = config_find(config, section, key);
     if (entry) entry->was_read = true;
     return entry && entry->shown.value[0] ? entry->shown.value : NULL;
 }

@@ -17,7 +17,7 @@ struct cache {
     struct engine_tensor *tensor; /* [dim, block_size, n_kv_heads, n_blocks] */
 };
 
-struct batch {
+struct attention_batch {
     uint32_t n_positions, n_blocks, max_blocks, n_tokens;
     uint32_t *starts;     /* [n_sequences] the index of each sequence's first position */
     int32_t *block_table; /* [max_blocks, n_sequences] */
@@ -33,7 +33,7 @@ static uint32_t length_of(const struct attention_case *c, uint32_t sequence)
 
 /* Lays the sequences out in blocks, in random order, with one block left free. */
 static void lay_out(struct fixture *fixture, const struct attention_case *c, uint64_t *seed,
-                    struct batch *batch)
+                    struct attention_batch *batch)
 {
     batch->starts = fixture_room(fixture, c->n_sequences, sizeof *batch->starts);
     for (uint32_t s = 0; s < c->n_sequences; s++) {
@@ -66,7 +66,8 @@ static void lay_out(struct fixture *fixture, const struct attention_case *c, uin
 }
 
 /* The last positions of each sequence, in interleaved pieces. */
-static void choose_tokens(struct fixture *fixture, const struct attention_case *c, struct batch *batch)
+static void choose_tokens(struct fixture *fixture, const struct attention_case *c,
+                          struct attention_batch *batch)
 {
     enum { PIECE = 5 };
     batch->n_tokens = c->tokens * c->n_sequences;
@@ -96,7 +97,7 @@ static size_t row_of(const struct attention_case *c, int32_t slot, uint32_t head
 
 /* The bytes of a cache that holds the values. Everything outside the sequences is NaN. */
 static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case *c,
-                            const struct batch *batch, struct cache *cache)
+                            const struct attention_batch *batch, struct cache *cache)
 {
     size_t dim = cache->dim, row = format_bytes(cache->type, dim);
     size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch->n_blocks;
@@ -119,7 +120,7 @@ static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case
 
 /* A cache in a buffer. Strides of float32 are multiples of 4, those of other types multiples of 2. */
 static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct attention_case *c,
-                                          const struct batch *batch, const struct cache *cache,
+                                          const struct attention_batch *batch, const struct cache *cache,
                                           const uint8_t *bytes)
 {
     struct fixture_gaps gaps = c->cache_gaps;
@@ -130,8 +131,8 @@ static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct 
 
 /* `common`: the first value of all rows, unless 0. */
 static struct cache make_cache(struct fixture *fixture, const struct attention_case *c,
-                               const struct batch *batch, uint32_t type, uint32_t dim, uint64_t *seed,
-                               float common)
+                               const struct attention_batch *batch, uint32_t type, uint32_t dim,
+                               uint64_t *seed, float common)
 {
     struct cache cache = {.type = type, .dim = dim};
     size_t n = (size_t)dim * c->n_kv_heads * batch->n_positions;
@@ -157,8 +158,8 @@ static void enlarge(const struct attention_case *c, float *q, size_t n, float co
 }
 
 /* The first `dim` values of each key, at the place where it is stored. */
-static struct cache within(struct fixture *fixture, const struct attention_case *c, const struct batch *batch,
-                           const struct cache *k, uint32_t dim)
+static struct cache within(struct fixture *fixture, const struct attention_case *c,
+                           const struct attention_batch *batch, const struct cache *k, uint32_t dim)
 {
     struct cache v = *k;
     size_t n_rows = (size_t)c->n_kv_heads * batch->n_positions;
@@ -212,7 +213,7 @@ static size_t key_count(const struct attention_case *c)
 }
 
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
-                            const struct batch *batch, const struct cache *k, const struct cache *v,
+                            const struct attention_batch *batch, const struct cache *k, const struct cache *v,
                             const float *q, const float *slopes, const float *sinks, const float *biases,
                             const float *output, const float *weights)
 {
@@ -254,7 +255,7 @@ static void check_attention(struct fixture *fixture, const struct attention_case
         fixture_compare(fixture, "weights of attention", weights, expected_weights, n / dim * n_keys);
 }
 
-static void describe(struct fixture *fixture, const struct attention_case *c)
+static void attention_describe(struct fixture *fixture, const struct attention_case *c)
 {
     fixture_describe(
         fixture, "%s and %s, head size %u, %u heads on %u, blocks of %u, %u sequences from %u, %u tokens",
@@ -279,8 +280,8 @@ static void describe(struct fixture *fixture, const struct attention_case *c)
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c)
 {
     uint64_t seed = c->head_dim + c->length * 11;
-    struct batch batch = {0};
-    describe(fixture, c);
+    struct attention_batch batch = {0};
+    attention_describe(fixture, c);
     lay_out(fixture, c, &seed, &batch);
     choose_tokens(fixture, c, &batch);
     const float common = c->size != 0 ? 2 : 0;
@@ -353,8 +354,9 @@ static void check_q8_0_row(struct fixture *fixture, const float *values, const u
 }
 
 /* Checks the written rows, one by one, and then that everything else is unchanged. */
-static void check_cache(struct fixture *fixture, const struct attention_case *c, const struct batch *batch,
-                        const struct cache *cache, const uint8_t *wanted, uint8_t *got, size_t n_rows)
+static void check_cache(struct fixture *fixture, const struct attention_case *c,
+                        const struct attention_batch *batch, const struct cache *cache, const uint8_t *wanted,
+                        uint8_t *got, size_t n_rows)
 {
     size_t dim = c->head_dim, row = format_bytes(cache->type, dim);
     for (uint32_t p = 0; p < batch->n_positions; p++)
@@ -374,7 +376,7 @@ static void check_cache(struct fixture *fixture, const struct attention_case *c,
 void run_cache_write_case(struct fixture *fixture, const struct attention_case *c)
 {
     uint64_t seed = c->head_dim + c->length * 13;
-    struct batch batch = {0};
+    struct attention_batch batch = {0};
     fixture_describe(fixture, "%s, head size %u, %u heads, blocks of %u, %u sequences from %u%s",
                      format_of(c->k_type)->name, c->head_dim, c->n_kv_heads, c->block_size, c->n_sequences,
                      c->length, c->leave_out ? ", some left out" : "");

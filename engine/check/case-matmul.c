@@ -128,7 +128,7 @@ static struct engine_tensor *columns_tensor(struct fixture *fixture, const struc
     return fixture_strided(fixture, n, columns, c->tokens, &gaps, data);
 }
 
-static void describe(struct fixture *fixture, const struct matmul_case *c, uint32_t gate_type)
+static void matmul_describe(struct fixture *fixture, const struct matmul_case *c, uint32_t gate_type)
 {
     fixture_describe(fixture, "%s, k %u, %u rows, %u tokens", format_of(c->type)->name, c->k, c->rows,
                      c->tokens);
@@ -154,7 +154,7 @@ float *run_matmul_case(struct fixture *fixture, const struct matmul_case *c)
                                .n_columns = c->n_used       ? c->n_used
                                             : c->n_matrices ? c->n_matrices
                                                             : 1};
-    describe(fixture, c, data.gate_type);
+    matmul_describe(fixture, c, data.gate_type);
     fixture_claim_matrices(fixture, c->type, c->k, c->rows, c->n_matrices);
     data.n_inputs = c->one_each ? 1 : data.n_columns;
     if (c->n_used) data.experts = choose_experts(fixture, c, &seed);

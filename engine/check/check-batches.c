@@ -67,7 +67,7 @@ static const float *read_held(struct fixture *fixture, const struct engine_tenso
     return fixture_hold(fixture, fixture_read(fixture, tensor));
 }
 
-static void describe(struct fixture *fixture, const struct selection *selection)
+static void batches_describe(struct fixture *fixture, const struct selection *selection)
 {
     fixture_describe_more(fixture, ": tokens %u to %u of %d%s", selection->first,
                           selection->first + selection->count - 1, N_TOKENS,
@@ -88,13 +88,14 @@ static const int32_t *experts(struct fixture *fixture, const struct operation *o
     return ids;
 }
 
-static const float *multiply(struct suite *suite, const struct operation *op, const struct selection *s)
+static const float *batches_multiply(struct suite *suite, const struct operation *op,
+                                     const struct selection *s)
 {
     struct fixture *fixture = &suite->fixture;
     uint64_t seed = 7, n = op->n_experts ? op->n_experts : 1;
     const void *data = fixture_hold(fixture, random_weight(&seed, op->type, K, ROWS * n));
     fixture_describe(fixture, "%s [%d, %d]", format_of(op->type)->name, K, ROWS);
-    describe(fixture, s);
+    batches_describe(fixture, s);
     struct engine_op_matmul matmul = {.struct_size = sizeof matmul};
     const float *values = inputs(fixture, s, K);
     if (op->n_experts) {
@@ -117,7 +118,7 @@ static const float *multiply(struct suite *suite, const struct operation *op, co
 enum { HEAD = 64, HEADS = 4, KV_HEADS = 2, BLOCK = 32, SEQUENCES = 3, MAX_BLOCKS = 8 };
 
 /* Tokens take turns among sequences of about 250, 120 and 40 positions. */
-static const float *attend(struct suite *suite, const struct operation *op, const struct selection *s)
+static const float *batches_attend(struct suite *suite, const struct operation *op, const struct selection *s)
 {
     static const int32_t lengths[SEQUENCES] = {250, 120, 40};
     const uint64_t n_blocks = (uint64_t)MAX_BLOCKS * SEQUENCES, ne[4] = {HEAD, BLOCK, KV_HEADS, n_blocks};
@@ -131,7 +132,7 @@ static const float *attend(struct suite *suite, const struct operation *op, cons
         positions[t] = lengths[t % SEQUENCES] - N_TOKENS / SEQUENCES + t / SEQUENCES - 1;
     }
     fixture_describe(fixture, "%s cache", format_of(op->type)->name);
-    describe(fixture, s);
+    batches_describe(fixture, s);
     const void *k = fixture_hold(fixture, random_weight(&seed, op->type, HEAD, n_blocks * BLOCK * KV_HEADS));
     const void *v = fixture_hold(fixture, random_weight(&seed, op->type, HEAD, n_blocks * BLOCK * KV_HEADS));
     struct engine_op_attention attention = {
@@ -174,19 +175,22 @@ void check_batches(struct suite *suite)
     for (size_t i = 0; format_at(i); i++) {
         if (!format_at(i)->is_weight) continue;
         snprintf(what, sizeof what, "matmul %s", format_at(i)->name);
-        check_operation(suite, what,
-                        (struct operation){.run = multiply, .type = format_at(i)->type, .size = ROWS});
+        check_operation(
+            suite, what,
+            (struct operation){.run = batches_multiply, .type = format_at(i)->type, .size = ROWS});
     }
     for (size_t i = 0; i < COUNT(experts_of); i++) {
         snprintf(what, sizeof what, "experts %s", format_of(experts_of[i])->name);
-        check_operation(
-            suite, what,
-            (struct operation){
-                .run = multiply, .type = experts_of[i], .n_experts = 8, .size = (size_t)ROWS * N_USED});
+        check_operation(suite, what,
+                        (struct operation){.run = batches_multiply,
+                                           .type = experts_of[i],
+                                           .n_experts = 8,
+                                           .size = (size_t)ROWS * N_USED});
     }
     for (size_t i = 0; i < COUNT(caches); i++) {
         snprintf(what, sizeof what, "attention %s", format_of(caches[i])->name);
-        check_operation(suite, what,
-                        (struct operation){.run = attend, .type = caches[i], .size = (size_t)HEAD * HEADS});
+        check_operation(
+            suite, what,
+            (struct operation){.run = batches_attend, .type = caches[i], .size = (size_t)HEAD * HEADS});
     }
 }

@@ -45,7 +45,7 @@ static int64_t count_entries(const char *path)
     return n;
 }
 
-static struct in_use measure(struct suite *suite)
+static struct in_use leaks_measure(struct suite *suite)
 {
     struct engine_device_info info = {.struct_size = sizeof info};
     fixture_must(&suite->fixture, suite->fixture.api->device_info(suite->device, &info), "device_info");
@@ -111,12 +111,12 @@ static struct in_use least_growth(struct suite *suite, const struct trip *trip)
 {
     struct in_use least = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
     for (int round = 0; round < ROUNDS; round++) {
-        const struct in_use before = measure(suite);
+        const struct in_use before = leaks_measure(suite);
         const double start = seconds_now();
         for (unsigned i = 0; i < trip->n; i++) trip->make(suite, trip->args);
-        const struct in_use after = measure(suite);
+        const struct in_use after = leaks_measure(suite);
         usleep((useconds_t)(1e6 * (seconds_now() - start)));
-        const int64_t others = measure(suite).device - after.device;
+        const int64_t others = leaks_measure(suite).device - after.device;
         least.resident = least_of(least.resident, after.resident - before.resident);
         least.heap = least_of(least.heap, after.heap - before.heap);
         least.files = least_of(least.files, after.files - before.files);

@@ -304,7 +304,7 @@ void programs_claim_recordings(struct suite *suite)
         suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
 }
 
-static struct engine_recording *record(struct program *program, uint64_t seed)
+static struct engine_recording *streams_record(struct program *program, uint64_t seed)
 {
     struct fixture *fixture = program->fixture;
     struct engine_recording *recording = NULL;
@@ -319,7 +319,7 @@ static struct engine_recording *record(struct program *program, uint64_t seed)
 void programs_record_and_destroy(struct fixture *fixture)
 {
     struct program program = make_program(fixture);
-    fixture->api->recording_destroy(record(&program, 5));
+    fixture->api->recording_destroy(streams_record(&program, 5));
 }
 
 /* Nothing runs while recording; afterwards it may run any number of times, in any stream. */
@@ -331,7 +331,7 @@ static void replays(struct suite *suite, const void *args)
     programs_claim_recordings(suite);
     struct program direct = make_program(fixture), replayed = make_program(fixture);
     float *start = values_of(&replayed);
-    struct engine_recording *recording = record(&replayed, 5);
+    struct engine_recording *recording = streams_record(&replayed, 5);
     expect_alike(fixture, values_of(&replayed), start, "recording alone");
     for (int run = 0; run < 3; run++) {
         uint64_t seed = 5;
@@ -362,7 +362,7 @@ static void reads_anew(struct suite *suite, const void *args)
     programs_claim_recordings(suite);
     struct program program = make_program(fixture);
     if (!program.claims) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
-    struct engine_recording *recording = record(&program, 7);
+    struct engine_recording *recording = streams_record(&program, 7);
     for (int run = 0; run < 3; run++) {
         struct program direct = make_program(fixture);
         uint64_t seed = 7, of_values = (uint64_t)run;
@@ -405,7 +405,7 @@ struct worker {
     enum check_result result;
 };
 
-static void work(struct suite *suite, const void *args)
+static void streams_work(struct suite *suite, const void *args)
 {
     (void)args;
     struct fixture *fixture = &suite->fixture;
@@ -454,7 +454,7 @@ static struct answers ask_all(const struct worker *worker)
     return answers;
 }
 
-static void ask(struct suite *suite, const void *args)
+static void streams_query(struct suite *suite, const void *args)
 {
     const struct worker *worker = args;
     const struct answers first = ask_all(worker);
@@ -473,7 +473,7 @@ static void ask(struct suite *suite, const void *args)
 static void *run_worker(void *context)
 {
     struct worker *worker = context;
-    worker->result = suite_try(&worker->suite, worker->asked ? ask : work, worker);
+    worker->result = suite_try(&worker->suite, worker->asked ? streams_query : streams_work, worker);
     return NULL;
 }
 

@@ -43,8 +43,8 @@ static int collect(void *user, const int32_t *list, size_t count)
 }
 
 /* The ids of a text: at most eight for each byte. */
-static struct ids encode(struct suite *suite, const struct subject *subject, const char *text, size_t length,
-                         uint32_t flags)
+static struct ids tokenizers_encode(struct suite *suite, const struct subject *subject, const char *text,
+                                    size_t length, uint32_t flags)
 {
     struct fixture *fixture = &suite->fixture;
     struct ids ids = {.capacity = 8 * length + 64};
@@ -81,8 +81,8 @@ static size_t character(const unsigned char *text, size_t length)
 }
 
 /* Decodes; no part may end inside a character. `ends` marks the ends of parts, [capacity]. */
-static struct text decode(struct suite *suite, const struct subject *subject, const struct ids *ids,
-                          int special)
+static struct text tokenizers_decode(struct suite *suite, const struct subject *subject,
+                                     const struct ids *ids, int special)
 {
     struct fixture *fixture = &suite->fixture;
     struct engine_decoder *decoder = NULL;
@@ -125,7 +125,7 @@ static bool same_text(const struct text *a, const char *text, size_t length)
 
 /* ---- Checks ---------------------------------------------------------------------------------------- */
 
-static void create(struct suite *suite, struct subject *subject)
+static void tokenizers_create(struct suite *suite, struct subject *subject)
 {
     struct engine_metadata metadata = vocabulary_metadata(subject->vocabulary);
     subject->tokenizer = NULL;
@@ -137,7 +137,7 @@ static void created(struct suite *suite, const void *args)
 {
     struct subject subject = *(const struct subject *)args;
     struct engine_tokenizer_info info = {.struct_size = sizeof info}, shorter;
-    create(suite, &subject);
+    tokenizers_create(suite, &subject);
     fixture_must(&suite->fixture, subject.api->info(subject.tokenizer, &info), "info");
     SUITE_EXPECT(suite, info.struct_size == sizeof info, "info changed struct_size, which is the caller's");
     SUITE_EXPECT(suite, info.n_tokens == subject.vocabulary->n_tokens, "%u tokens, of %zu", info.n_tokens,
@@ -155,7 +155,7 @@ static void created(struct suite *suite, const void *args)
     subject.api->destroy(NULL);
     subject.api->decoder_destroy(NULL);
     for (int i = 0; i < 30; i++) {
-        create(suite, &subject);
+        tokenizers_create(suite, &subject);
         subject.api->destroy(subject.tokenizer);
     }
 }
@@ -208,11 +208,11 @@ static void text_by_text(struct suite *suite, const void *args)
                                      ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
-            struct ids first = encode(suite, subject, texts[i].data, texts[i].length, flags[f]);
-            struct ids second = encode(suite, subject, texts[i].data, texts[i].length, flags[f]);
+            struct ids first = tokenizers_encode(suite, subject, texts[i].data, texts[i].length, flags[f]);
+            struct ids second = tokenizers_encode(suite, subject, texts[i].data, texts[i].length, flags[f]);
             SUITE_EXPECT(suite, same_ids(&first, &second), "text %zu gave other ids the second time", i);
-            decode(suite, subject, &first, 0);
-            decode(suite, subject, &first, 1);
+            tokenizers_decode(suite, subject, &first, 0);
+            tokenizers_decode(suite, subject, &first, 1);
         }
 }
 
@@ -237,16 +237,16 @@ static void there_and_back(struct suite *suite, const void *args)
             random[j] = (char)(i % 2 ? random_bits(&seed) : 'a' + random_bits(&seed) % 8);
         for (size_t j = 3; j < length; j += 7) random[j] = ' ';
         if (i < sizeof texts / sizeof *texts) data = texts[i].data, length = texts[i].length;
-        struct ids ids = encode(suite, subject, data, length, 0);
-        struct text text = decode(suite, subject, &ids, 0);
+        struct ids ids = tokenizers_encode(suite, subject, data, length, 0);
+        struct text text = tokenizers_decode(suite, subject, &ids, 0);
         if (vocabulary_is_lossless(subject->vocabulary)) {
             bool has_mark = memmem(data, length, "<", 1); /* a spelling of a control token has no text */
             SUITE_EXPECT(suite, has_mark || same_text(&text, data, length), "text %zu didn't come back", i);
             continue;
         }
         if (has_unknown(subject, &ids)) continue;
-        struct ids again = encode(suite, subject, text.data, text.length, 0);
-        struct text back = decode(suite, subject, &again, 0);
+        struct ids again = tokenizers_encode(suite, subject, text.data, text.length, 0);
+        struct text back = tokenizers_decode(suite, subject, &again, 0);
         SUITE_EXPECT(suite, same_text(&back, text.data, text.length),
                      "what text %zu became changes the second time", i);
     }
@@ -256,8 +256,8 @@ static void words_are_tokens(struct suite *suite, const void *args)
 {
     const struct subject *subject = args;
     for (const char *const *word = vocabulary_words; *word; word++) {
-        struct ids ids = encode(suite, subject, *word, strlen(*word), 0);
-        struct text text = decode(suite, subject, &ids, 0);
+        struct ids ids = tokenizers_encode(suite, subject, *word, strlen(*word), 0);
+        struct text text = tokenizers_decode(suite, subject, &ids, 0);
         SUITE_EXPECT(suite, ids.count > 0 && memmem(text.data, text.length, *word, strlen(*word)),
                      "'%s', a word of the vocabulary, became '%.*s'", *word, (int)text.length, text.data);
     }
@@ -276,8 +276,8 @@ static void special_tokens(struct suite *suite, const void *args)
     const struct subject *subject = args;
     struct engine_tokenizer_info info = {.struct_size = sizeof info};
     fixture_must(&suite->fixture, subject->api->info(subject->tokenizer, &info), "info");
-    struct ids with = encode(suite, subject, "the", 3, ENGINE_ENCODE_BOS_EOS);
-    struct ids without = encode(suite, subject, "the", 3, 0);
+    struct ids with = tokenizers_encode(suite, subject, "the", 3, ENGINE_ENCODE_BOS_EOS);
+    struct ids without = tokenizers_encode(suite, subject, "the", 3, 0);
     size_t added =
         (size_t)(info.add_bos != 0) + (size_t)(info.add_eos != 0) + (size_t)(info.add_separator != 0);
     SUITE_EXPECT(suite, with.count == without.count + added, "%zu ids around a text, add_… say %zu",
@@ -288,10 +288,12 @@ static void special_tokens(struct suite *suite, const void *args)
     for (int32_t id = 0; id < (int32_t)subject->vocabulary->n_tokens; id++) {
         const struct engine_string *spelled = &subject->vocabulary->tokens[id];
         if (subject->vocabulary->types[id] != TOKEN_CONTROL) continue;
-        struct ids ids = encode(suite, subject, spelled->data, spelled->length, ENGINE_ENCODE_SPECIAL);
+        struct ids ids =
+            tokenizers_encode(suite, subject, spelled->data, spelled->length, ENGINE_ENCODE_SPECIAL);
         SUITE_EXPECT(suite, count_of(&ids, id) == 1, "'%.*s' is a control token, and was not found in a text",
                      (int)spelled->length, spelled->data);
-        struct text hidden = decode(suite, subject, &ids, 0), shown = decode(suite, subject, &ids, 1);
+        struct text hidden = tokenizers_decode(suite, subject, &ids, 0),
+                    shown = tokenizers_decode(suite, subject, &ids, 1);
         SUITE_EXPECT(suite, !memmem(hidden.data, hidden.length, spelled->data, spelled->length),
                      "a control token is spelled without having been asked for");
         SUITE_EXPECT(suite, memmem(shown.data, shown.length, spelled->data, spelled->length),
@@ -339,11 +341,11 @@ static bool explains(const struct subject *subject)
     return ENGINE_HAS(subject->api, explain) && subject->api->explain;
 }
 
-static void explain(struct suite *suite, const struct subject *subject, const char *text, size_t length,
-                    uint32_t flags)
+static void tokenizers_explain(struct suite *suite, const struct subject *subject, const char *text,
+                               size_t length, uint32_t flags)
 {
     char why[EXPLANATION_WHY];
-    struct ids ids = encode(suite, subject, text, length, flags);
+    struct ids ids = tokenizers_encode(suite, subject, text, length, flags);
     char *copy = fixture_hold(&suite->fixture, malloc(length ? length : 1));
     if (length) memcpy(copy, text, length);
     bool good = explanation_check(subject->api, subject->tokenizer, (struct engine_string){copy, length},
@@ -369,7 +371,7 @@ static void explanations(struct suite *suite, const void *args)
     if (!explains(subject)) suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (uint32_t flags = 0; flags < 4; flags++)
-            explain(suite, subject, texts[i].data, texts[i].length, flags);
+            tokenizers_explain(suite, subject, texts[i].data, texts[i].length, flags);
     uint64_t seed = 5;
     for (size_t i = 0; i < 100; i++) {
         char random[400];
@@ -378,7 +380,7 @@ static void explanations(struct suite *suite, const void *args)
             random[j] = i % 3 == 0   ? (char)random_bits(&seed)
                         : i % 3 == 1 ? "the hello w"[random_bits(&seed) % 11]
                                      : "abc"[random_bits(&seed) % 3];
-        explain(suite, subject, random, length, i % 4);
+        tokenizers_explain(suite, subject, random, length, i % 4);
     }
     for (size_t left = 0; left < 4; left++) {
         struct stopper stopper = {.left = left};
@@ -414,8 +416,8 @@ static void long_text(struct suite *suite, const void *args)
     char *text = fixture_room(&suite->fixture, LENGTH, 1);
     uint64_t seed = 8;
     for (size_t i = 0; i < LENGTH; i++) text[i] = i < LENGTH / 2 ? 'a' : (char)('a' + random_bits(&seed) % 9);
-    struct ids ids = encode(suite, subject, text, LENGTH, 0);
-    decode(suite, subject, &ids, 0);
+    struct ids ids = tokenizers_encode(suite, subject, text, LENGTH, 0);
+    tokenizers_decode(suite, subject, &ids, 0);
 }
 
 /* ---- Wrong metadata -------------------------------------------------------------------------------- */
@@ -433,9 +435,9 @@ static void survive(struct suite *suite, struct subject *subject)
         return;
     }
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct ids ids = encode(suite, subject, texts[i].data, texts[i].length, i % 4);
-        decode(suite, subject, &ids, (int)i % 2);
-        if (explains(subject)) explain(suite, subject, texts[i].data, texts[i].length, i % 4);
+        struct ids ids = tokenizers_encode(suite, subject, texts[i].data, texts[i].length, i % 4);
+        tokenizers_decode(suite, subject, &ids, (int)i % 2);
+        if (explains(subject)) tokenizers_explain(suite, subject, texts[i].data, texts[i].length, i % 4);
     }
     subject->api->destroy(subject->tokenizer);
 }
@@ -513,7 +515,7 @@ static void another(struct suite *suite, const void *args)
     SUITE_EXPECT(suite, subject.tokenizer, "create is refused beside other threads");
 }
 
-static void *work(void *context)
+static void *tokenizers_work(void *context)
 {
     struct worker *worker = context;
     for (int i = 0; i < 10 && worker->result != CHECK_FAILED; i++)
@@ -530,7 +532,7 @@ static void many_threads(struct suite *suite, const void *args)
         workers[i].suite.is_selected = true;
         workers[i].suite.fixture.owner = &workers[i].suite;
         workers[i].suite.fixture.stop = suite->fixture.stop;
-        workers[i].started = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+        workers[i].started = pthread_create(&workers[i].thread, NULL, tokenizers_work, &workers[i]) == 0;
     }
     for (int i = 0; i < N_THREADS; i++)
         if (workers[i].started) pthread_join(workers[i].thread, NULL);
@@ -542,7 +544,7 @@ static void many_threads(struct suite *suite, const void *args)
 
 static void make_subject(struct suite *suite, const void *args)
 {
-    create(suite, *(struct subject *const *)args);
+    tokenizers_create(suite, *(struct subject *const *)args);
 }
 
 static void check_model(struct suite *suite, const char *model)

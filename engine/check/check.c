@@ -32,7 +32,7 @@ struct news {
 
 struct keeping {
     struct keeper keeper;
-    struct run run;
+    struct suite_run run;
     uint32_t n_rows; /* number of selected rows */
 };
 
@@ -44,7 +44,7 @@ static void send_news(const struct keeping *keeping, const struct news *news)
         keeper_abandon(&keeping->keeper);
 }
 
-static void report(struct keeping *keeping, struct engine_check_row *row)
+static void suite_report(struct keeping *keeping, struct engine_check_row *row)
 {
     struct news news = {.kind = NEWS_ROW};
     row->struct_size = sizeof *row;
@@ -82,7 +82,7 @@ static void report_end(struct keeping *keeping, struct engine_check_row *row, co
     else
         snprintf(row->message, sizeof row->message, "the plugin has ended the process, with status %d",
                  WEXITSTATUS(kept->how));
-    report(keeping, row);
+    suite_report(keeping, row);
 }
 
 static bool ended_well(const struct kept *kept)
@@ -101,7 +101,7 @@ static void report_left(struct keeping *keeping, struct engine_check_row *row, c
     snprintf(row->message, sizeof row->message,
              "the plugin was unloaded, and %u process%s that it had begun still ran ('%s')", kept->n_left,
              kept->n_left > 1 ? "es" : "", kept->left);
-    report(keeping, row);
+    suite_report(keeping, row);
 }
 
 /* Whether it is a record of the suite: a plugin may write to any file descriptor it finds open. */
@@ -139,7 +139,7 @@ static int check_group(struct keeping *keeping, const struct group *group, uint3
         }
         last = record.row;
         begun = record.moment != SUITE_ENDED;
-        if (!begun) report(keeping, &last);
+        if (!begun) suite_report(keeping, &last);
     }
     keeper_end(&keeping->keeper, &kept, sound);
     *hangs = kept.end == KEEPER_HANGS;
@@ -158,7 +158,7 @@ static int check_group(struct keeping *keeping, const struct group *group, uint3
 
 static int meet(struct keeping *keeping)
 {
-    struct run *run = &keeping->run;
+    struct suite_run *run = &keeping->run;
     struct introduction introduction = {.reason = ""};
     struct kept kept;
     int to;
@@ -189,7 +189,7 @@ static int meet(struct keeping *keeping)
     else if (kept.n_left > 0)
         report_left(keeping, &row, &kept);
     else if (suite_selects(&run->only, "", row.area, row.what))
-        report(keeping, &row);
+        suite_report(keeping, &row);
     return ENGINE_OK;
 }
 
@@ -212,7 +212,7 @@ static int check_groups(struct keeping *keeping)
     return status;
 }
 
-static _Noreturn void keep(struct keeping *keeping)
+static _Noreturn void suite_keep(struct keeping *keeping)
 {
     struct news end = {.kind = NEWS_END};
     struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
@@ -243,7 +243,8 @@ static bool read_news(int from, struct news *news)
 }
 
 /* Passes rows on until the keeper reports the end. */
-static int receive(int from, const struct engine_check_options *options, struct engine_checked_plugin *plugin)
+static int suite_receive(int from, const struct engine_check_options *options,
+                         struct engine_checked_plugin *plugin)
 {
     struct news news;
     while (read_news(from, &news)) {
@@ -286,10 +287,10 @@ int engine_check_plugin(const char *path, const struct engine_check_options *giv
     if (keeper == 0) {
         close(ends[0]);
         keeping.keeper.out = ends[1];
-        keep(&keeping);
+        suite_keep(&keeping);
     }
     if (ends[1] >= 0) close(ends[1]);
-    status = keeper > 0 ? receive(ends[0], &options, &plugin)
+    status = keeper > 0 ? suite_receive(ends[0], &options, &plugin)
                         : error_raise(ENGINE_ERROR, "no process for the checks: %s", strerror(errno));
     if (ends[0] >= 0) close(ends[0]);
     while (keeper > 0 && waitpid(keeper, NULL, 0) < 0 && errno == EINTR) {

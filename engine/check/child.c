@@ -42,7 +42,7 @@ static void copy_text(char *to, size_t size, const char *from)
     snprintf(to, size, "%s", from ? from : "");
 }
 
-static int load(const char *path, void **library, const struct engine_plugin **plugin)
+static int child_load(const char *path, void **library, const struct engine_plugin **plugin)
 {
     return plugin_load(path, check_host(), library, plugin);
 }
@@ -67,7 +67,7 @@ static unsigned count_threads(void)
 }
 
 /* Gives threads whose code has been unloaded time to crash. */
-static void unload(void *library)
+static void child_unload(void *library)
 {
     if (!library) return;
     dlclose(library);
@@ -90,7 +90,7 @@ static void count_devices(const struct engine_backend *backend, struct introduct
         introduction->plugin.n_devices = count;
 }
 
-void child_introduce(const struct run *run, int to)
+void child_introduce(const struct suite_run *run, int to)
 {
     struct introduction introduction = {.reason = ""};
     struct engine_checked_plugin *about = &introduction.plugin;
@@ -98,7 +98,7 @@ void child_introduce(const struct run *run, int to)
     void *library = NULL;
     catch_output();
     check_host_message();
-    int status = load(run->path, &library, &plugin);
+    int status = child_load(run->path, &library, &plugin);
     if (status != ENGINE_OK) {
         const char *own = check_host_message();
         copy_text(introduction.reason, sizeof introduction.reason, own[0] ? own : error_message());
@@ -113,7 +113,7 @@ void child_introduce(const struct run *run, int to)
     if (status == ENGINE_OK && plugin->kind == ENGINE_PLUGIN_BACKEND)
         count_devices(plugin->backend, &introduction);
     if (write(to, &introduction, sizeof introduction) != (ssize_t)sizeof introduction) _exit(1);
-    unload(library);
+    child_unload(library);
 }
 
 static void prints_nothing(struct suite *suite, const void *args)
@@ -134,12 +134,12 @@ static void open_device(struct suite *suite, const void *args)
 }
 
 /* This process must be able to do everything that the process that introduced the plugin could. */
-static void begin(struct suite *suite, const void *args)
+static void child_begin(struct suite *suite, const void *args)
 {
-    const struct run *run = args;
+    const struct suite_run *run = args;
     uint32_t count;
     check_host_message();
-    int status = load(run->path, &suite->library, &suite->plugin);
+    int status = child_load(run->path, &suite->library, &suite->plugin);
     if (status != ENGINE_OK) {
         const char *own = check_host_message();
         fixture_fail(&suite->fixture, "it was loaded before, and now: %s", own[0] ? own : error_message());
@@ -152,7 +152,7 @@ static void begin(struct suite *suite, const void *args)
 }
 
 /* Whether the group has selected rows: determined without the plugin, if possible. */
-static bool has_selected(const struct run *run, const struct group *group)
+static bool has_selected(const struct suite_run *run, const struct group *group)
 {
     struct suite dry = {.pipe = -1, .only = &run->only, .group = group->name, .is_dry = true};
     if (run->plugin->kind != ENGINE_PLUGIN_BACKEND || !run->only.text[0]) return true;
@@ -160,7 +160,7 @@ static bool has_selected(const struct run *run, const struct group *group)
     return dry.has_selected;
 }
 
-void child_run_group(const struct run *run, const struct group *group, uint32_t device, int to)
+void child_run_group(const struct suite_run *run, const struct group *group, uint32_t device, int to)
 {
     struct suite suite = {
         .pipe = to, .device = device, .only = &run->only, .group = group->name, .is_whole = true};
@@ -171,7 +171,7 @@ void child_run_group(const struct run *run, const struct group *group, uint32_t 
     }
     check_host_cache(run->cache);
     suite_begin(&suite, group->name, "loading again");
-    bool begun = suite_try(&suite, begin, run) == CHECK_PASSED, open = false;
+    bool begun = suite_try(&suite, child_begin, run) == CHECK_PASSED, open = false;
     if (begun && suite.fixture.api) {
         suite_begin(&suite, group->name, "device_open");
         open = suite_try(&suite, open_device, NULL) == CHECK_PASSED;
@@ -187,6 +187,6 @@ void child_run_group(const struct run *run, const struct group *group, uint32_t 
     suite_begin(&suite, group->name, "the end");
     if (open) suite_close(&suite.fixture);
     suite.fixture.api = NULL;
-    unload(suite.library);
+    child_unload(suite.library);
     suite_done(&suite);
 }

@@ -6,7 +6,7 @@
 #include "check/suite.h"
 
 /* What is being checked. */
-struct run {
+struct suite_run {
     const char *path, *cache;
     struct engine_checked_plugin *plugin;
     struct suite_only only;
@@ -19,9 +19,9 @@ struct introduction {
 };
 
 /* Loads the plugin, sends its description through a pipe (a struct introduction), and unloads it. */
-void child_introduce(const struct run *run, int to);
+void child_introduce(const struct suite_run *run, int to);
 
 /* Runs a group of checks on a device and sends their rows through the pipe (struct suite_record). */
-void child_run_group(const struct run *run, const struct group *group, uint32_t device, int to);
+void child_run_group(const struct suite_run *run, const struct group *group, uint32_t device, int to);
 
 #endif

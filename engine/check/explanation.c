@@ -26,9 +26,9 @@ struct explanation_state {
     char *why;
 };
 
-static int wrong(struct explanation_state *state, const char *format, ...) ENGINE_PRINTF(2, 3);
+static int explanation_wrong(struct explanation_state *state, const char *format, ...) ENGINE_PRINTF(2, 3);
 
-static int wrong(struct explanation_state *state, const char *format, ...)
+static int explanation_wrong(struct explanation_state *state, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -51,7 +51,7 @@ static bool copy_text(struct copy *copy, struct engine_string text)
 }
 
 /* Whether the step's range, which may be empty for a token, is in a copy, and its text is that part. */
-static bool fits(const struct copy *copy, const struct engine_explain_step *step)
+static bool explanation_fits(const struct copy *copy, const struct engine_explain_step *step)
 {
     bool empty = step->start == step->end && step->kind == ENGINE_EXPLAIN_TOKEN;
     return (step->start < step->end || empty) && step->end <= copy->length &&
@@ -60,55 +60,57 @@ static bool fits(const struct copy *copy, const struct engine_explain_step *step
 }
 
 /* Whether the last stretch and its last word are complete. */
-static int finish(struct explanation_state *state, bool stretch)
+static int explanation_finish(struct explanation_state *state, bool stretch)
 {
     if (state->at_word != state->word.length)
-        return wrong(state, "the tokens of a word of %zu bytes end after %zu", state->word.length,
-                     state->at_word);
+        return explanation_wrong(state, "the tokens of a word of %zu bytes end after %zu", state->word.length,
+                                 state->at_word);
     if (stretch && state->at_stretch != state->stretch.length)
-        return wrong(state, "the words of a stretch of %zu bytes end after %zu", state->stretch.length,
-                     state->at_stretch);
+        return explanation_wrong(state, "the words of a stretch of %zu bytes end after %zu",
+                                 state->stretch.length, state->at_stretch);
     return 0;
 }
 
 static int take_id(struct explanation_state *state, int32_t id)
 {
-    if (state->next_id == state->n_ids) return wrong(state, "more tokens than encode gives");
+    if (state->next_id == state->n_ids) return explanation_wrong(state, "more tokens than encode gives");
     int32_t wanted = state->ids[state->next_id++];
-    return id == wanted ? 0 : wrong(state, "token %zu is %d, of encode %d", state->next_id - 1, id, wanted);
+    return id == wanted
+               ? 0
+               : explanation_wrong(state, "token %zu is %d, of encode %d", state->next_id - 1, id, wanted);
 }
 
 static int take_part(struct explanation_state *state, const struct engine_explain_step *step)
 {
-    int status = finish(state, true);
+    int status = explanation_finish(state, true);
     if (status) return status;
     bool stretch = step->kind != ENGINE_EXPLAIN_SPECIAL;
     if (step->start != state->at || step->end < step->start || step->end > state->length ||
         (stretch && step->start == step->end))
-        return wrong(state, "a part of the text at %zu to %zu comes after byte %zu of %zu", step->start,
-                     step->end, state->at, state->length);
+        return explanation_wrong(state, "a part of the text at %zu to %zu comes after byte %zu of %zu",
+                                 step->start, step->end, state->at, state->length);
     if (step->kind == ENGINE_EXPLAIN_NORMALIZED) {
         state->normalized = true;
         state->normalized_end = step->end;
         return 0;
     }
     if (state->normalized && step->end != state->normalized_end)
-        return wrong(state, "a stretch ends at %zu, normalized it ended at %zu", step->end,
-                     state->normalized_end);
+        return explanation_wrong(state, "a stretch ends at %zu, normalized it ended at %zu", step->end,
+                                 state->normalized_end);
     state->normalized = false;
     state->at = step->end;
     if (!stretch) return take_id(state, step->id);
     state->at_stretch = state->at_word = state->word.length = 0;
-    return copy_text(&state->stretch, step->text) ? 0 : wrong(state, "out of memory");
+    return copy_text(&state->stretch, step->text) ? 0 : explanation_wrong(state, "out of memory");
 }
 
 static int take_word(struct explanation_state *state, const struct engine_explain_step *step)
 {
-    int status = finish(state, false);
+    int status = explanation_finish(state, false);
     if (status) return status;
-    if (step->start != state->at_stretch || !fits(&state->stretch, step))
-        return wrong(state, "a word at %zu to %zu is not what the stretch has after byte %zu", step->start,
-                     step->end, state->at_stretch);
+    if (step->start != state->at_stretch || !explanation_fits(&state->stretch, step))
+        return explanation_wrong(state, "a word at %zu to %zu is not what the stretch has after byte %zu",
+                                 step->start, step->end, state->at_stretch);
     state->at_stretch = step->end;
     state->at_word = 0;
     if (step->text.length >= state->joined_capacity) {
@@ -117,7 +119,8 @@ static int take_word(struct explanation_state *state, const struct engine_explai
         state->joined = malloc(state->joined_capacity * sizeof *state->joined);
         if (!state->joined) state->joined_capacity = 0;
     }
-    if (!state->joined || !copy_text(&state->word, step->text)) return wrong(state, "out of memory");
+    if (!state->joined || !copy_text(&state->word, step->text))
+        return explanation_wrong(state, "out of memory");
     memset(state->joined, 0, (step->text.length + 1) * sizeof *state->joined);
     return 0;
 }
@@ -131,11 +134,12 @@ static int take_merge(struct explanation_state *state, const struct engine_expla
 {
     if (step->middle <= step->start || step->middle >= step->end || state->joined[step->start] ||
         state->joined[step->middle] || state->joined[step->end])
-        return wrong(state, "a merge at %zu, %zu, %zu is not of two symbols", step->start, step->middle,
-                     step->end);
+        return explanation_wrong(state, "a merge at %zu, %zu, %zu is not of two symbols", step->start,
+                                 step->middle, step->end);
     if (!is_id(state, step->left) || !is_id(state, step->right))
-        return wrong(state, "a merge of ids %d and %d", step->left, step->right);
-    if ((step->rank >= 0) == !isnan(step->score)) return wrong(state, "a merge has a rank or a score");
+        return explanation_wrong(state, "a merge of ids %d and %d", step->left, step->right);
+    if ((step->rank >= 0) == !isnan(step->score))
+        return explanation_wrong(state, "a merge has a rank or a score");
     memset(state->joined + step->start + 1, 1, (step->end - step->start - 1) * sizeof *state->joined);
     return 0;
 }
@@ -143,21 +147,22 @@ static int take_merge(struct explanation_state *state, const struct engine_expla
 static int take_token(struct explanation_state *state, const struct engine_explain_step *step)
 {
     if (step->start != state->at_word)
-        return wrong(state, "a token at byte %zu of a word comes after byte %zu", step->start,
-                     state->at_word);
+        return explanation_wrong(state, "a token at byte %zu of a word comes after byte %zu", step->start,
+                                 state->at_word);
     state->at_word = step->end;
     return step->id >= 0 ? take_id(state, step->id) : 0;
 }
 
 /* The sink. */
-static int take(void *user, const struct engine_explain_step *step)
+static int explanation_take(void *user, const struct engine_explain_step *step)
 {
     struct explanation_state *state = user;
-    if (state->why[0]) return wrong(state, "the sink was called after it had said stop");
-    if (!ENGINE_HAS(step, sum)) return wrong(state, "a step of %zu bytes", step->struct_size);
-    if (!is_id(state, step->id)) return wrong(state, "a step has id %d, which there isn't", step->id);
+    if (state->why[0]) return explanation_wrong(state, "the sink was called after it had said stop");
+    if (!ENGINE_HAS(step, sum)) return explanation_wrong(state, "a step of %zu bytes", step->struct_size);
+    if (!is_id(state, step->id))
+        return explanation_wrong(state, "a step has id %d, which there isn't", step->id);
     if (state->normalized && step->kind != ENGINE_EXPLAIN_TEXT)
-        return wrong(state, "a normalized stretch is followed by a step of kind %u", step->kind);
+        return explanation_wrong(state, "a normalized stretch is followed by a step of kind %u", step->kind);
     switch (step->kind) {
     case ENGINE_EXPLAIN_NORMALIZED:
     case ENGINE_EXPLAIN_SPECIAL:
@@ -169,9 +174,9 @@ static int take(void *user, const struct engine_explain_step *step)
     case ENGINE_EXPLAIN_TOKEN: break;
     default: return 0; /* of a later version */
     }
-    if (!fits(&state->word, step))
-        return wrong(state, "a step of kind %u at %zu to %zu is not what the word has there", step->kind,
-                     step->start, step->end);
+    if (!explanation_fits(&state->word, step))
+        return explanation_wrong(state, "a step of kind %u at %zu to %zu is not what the word has there",
+                                 step->kind, step->start, step->end);
     if (step->kind == ENGINE_EXPLAIN_MERGE) return take_merge(state, step);
     return step->kind == ENGINE_EXPLAIN_TOKEN ? take_token(state, step) : 0;
 }
@@ -183,12 +188,12 @@ bool explanation_check(const struct engine_tokenizer_api *api, const struct engi
     struct explanation_state state = {
         .ids = ids, .n_ids = n_ids, .n_tokens = n_tokens, .length = text.length, .why = why};
     why[0] = '\0';
-    int status = api->explain(tokenizer, text.data, text.length, flags, take, &state);
-    if (!why[0] && status) wrong(&state, "explain returns %d", status);
-    if (!why[0] && !finish(&state, true) &&
+    int status = api->explain(tokenizer, text.data, text.length, flags, explanation_take, &state);
+    if (!why[0] && status) explanation_wrong(&state, "explain returns %d", status);
+    if (!why[0] && !explanation_finish(&state, true) &&
         (state.at != text.length || state.next_id != n_ids || state.normalized))
-        wrong(&state, "the steps end at byte %zu of %zu, token %zu of %zu", state.at, text.length,
-              state.next_id, n_ids);
+        explanation_wrong(&state, "the steps end at byte %zu of %zu, token %zu of %zu", state.at, text.length,
+                          state.next_id, n_ids);
     free(state.stretch.data);
     free(state.word.data);
     free(state.joined);

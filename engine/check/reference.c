@@ -9,12 +9,12 @@
 
 /* ---- Activations ----------------------------------------------------------------------------------- */
 
-static double sigmoid(double x)
+static double reference_sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
 }
 
-static double clamp(double x, double limit)
+static double reference_clamp(double x, double limit)
 {
     return fmin(fmax(x, -limit), limit);
 }
@@ -26,21 +26,21 @@ static struct expected activation_of(uint32_t activation, double limit, double a
     double g = fmin(x, limit); /* of SWIGLU_CLAMPED */
     switch (activation) {
     case ENGINE_ACTIVATION_NONE: return (struct expected){x, 0};
-    case ENGINE_ACTIVATION_SILU: return (struct expected){x * sigmoid(x), 0};
+    case ENGINE_ACTIVATION_SILU: return (struct expected){x * reference_sigmoid(x), 0};
     case ENGINE_ACTIVATION_GELU_ERF: return (struct expected){x / 2 * erfc(-x * sqrt(0.5)), 1e-6 * size};
     case ENGINE_ACTIVATION_GELU_TANH:
         return (struct expected){x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))),
                                  1e-6 * size};
     case ENGINE_ACTIVATION_RELU: return (struct expected){fmax(x, 0), 0};
     case ENGINE_ACTIVATION_RELU_SQUARED: return (struct expected){fmax(x, 0) * fmax(x, 0), 0};
-    case ENGINE_ACTIVATION_SIGMOID: return (struct expected){sigmoid(x), 1e-6};
+    case ENGINE_ACTIVATION_SIGMOID: return (struct expected){reference_sigmoid(x), 1e-6};
     case ENGINE_ACTIVATION_TANH: return (struct expected){tanh(x), 2e-6 * size};
     case ENGINE_ACTIVATION_SOFTPLUS:
         return (struct expected){fmax(x, 0) + log1p(exp(-size)), 1e-6 * (1 + fmax(x, 0))};
-    case ENGINE_ACTIVATION_CLAMP: return (struct expected){clamp(x, limit), 0};
+    case ENGINE_ACTIVATION_CLAMP: return (struct expected){reference_clamp(x, limit), 0};
     case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * size};
     case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
-        return (struct expected){g * sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
+        return (struct expected){g * reference_sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
     case ENGINE_ACTIVATION_EXP: return (struct expected){exp(x), 2e-6 * exp(x)};
     default: return (struct expected){NAN, 0}; /* one that is missing here: no result matches */
     }
@@ -51,7 +51,7 @@ struct expected reference_activate(uint32_t activation, float limit, float alpha
 {
     struct expected out = activation_of(activation, (double)limit, (double)alpha, x);
     double times = factor ? (double)*factor : 1;
-    if (activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED) times = 1 + clamp(times, (double)limit);
+    if (activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED) times = 1 + reference_clamp(times, (double)limit);
     out.value *= times;
     out.bound = out.bound * fabs(times) + 1e-6 * fabs(out.value) + 1e-30;
     return out;

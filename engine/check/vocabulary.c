@@ -10,7 +10,7 @@ const char *const vocabulary_words[] = {"the",    "there", "hello", "engine", "r
 
 /* ---- Tokens ---- */
 
-static struct engine_string keep(struct vocabulary *vocabulary, const char *text, size_t length)
+static struct engine_string vocabulary_keep(struct vocabulary *vocabulary, const char *text, size_t length)
 {
     char *copy = vocabulary->bytes + vocabulary->n_bytes;
     if (length > sizeof vocabulary->bytes - vocabulary->n_bytes) length = 0;
@@ -29,22 +29,22 @@ static bool has_token(const struct vocabulary *vocabulary, const char *text)
 }
 
 /* No two tokens may be equal. */
-static void add(struct vocabulary *vocabulary, const char *text, enum token_type type)
+static void vocabulary_add(struct vocabulary *vocabulary, const char *text, enum token_type type)
 {
     size_t id = vocabulary->n_tokens;
     if (id == MAX_TOKENS || has_token(vocabulary, text)) return;
-    vocabulary->tokens[id] = keep(vocabulary, text, strlen(text));
+    vocabulary->tokens[id] = vocabulary_keep(vocabulary, text, strlen(text));
     vocabulary->scores[id] = -(float)id;
     vocabulary->types[id] = type;
     vocabulary->n_scores = vocabulary->n_types = vocabulary->n_tokens = id + 1;
 }
 
-static void merge(struct vocabulary *vocabulary, const char *left, const char *right)
+static void vocabulary_merge(struct vocabulary *vocabulary, const char *left, const char *right)
 {
     char text[80];
     int length = snprintf(text, sizeof text, "%s %s", left, right);
     if (vocabulary->n_merges < MAX_TOKENS)
-        vocabulary->merges[vocabulary->n_merges++] = keep(vocabulary, text, (size_t)length);
+        vocabulary->merges[vocabulary->n_merges++] = vocabulary_keep(vocabulary, text, (size_t)length);
 }
 
 /* A character of at most U+07FF in UTF-8. */
@@ -74,13 +74,13 @@ static void add_bytes(struct vocabulary *vocabulary)
         char text[8];
         if (vocabulary->spelling == SPELLS_BYTES) {
             spell_byte(byte, text);
-            add(vocabulary, text, TOKEN_NORMAL);
+            vocabulary_add(vocabulary, text, TOKEN_NORMAL);
         } else if (vocabulary->spelling == SPELLS_ESCAPED) {
             snprintf(text, sizeof text, "\\x%02X", byte);
-            add(vocabulary, text, TOKEN_NORMAL);
+            vocabulary_add(vocabulary, text, TOKEN_NORMAL);
         } else {
             snprintf(text, sizeof text, "<0x%02X>", byte);
-            add(vocabulary, text, TOKEN_BYTE);
+            vocabulary_add(vocabulary, text, TOKEN_BYTE);
         }
     }
 }
@@ -91,15 +91,16 @@ static void add_word(struct vocabulary *vocabulary, const char *front, const cha
     char before[64], text[64], letter[4];
     snprintf(text, sizeof text, "%s", front);
     if (!front[0]) snprintf(text, sizeof text, "%c", *word++);
-    if (vocabulary->spelling != SPELLS_ESCAPED || front[0] == ' ') add(vocabulary, text, TOKEN_NORMAL);
+    if (vocabulary->spelling != SPELLS_ESCAPED || front[0] == ' ')
+        vocabulary_add(vocabulary, text, TOKEN_NORMAL);
     for (; *word; word++) {
         snprintf(before, sizeof before, "%s", text);
         snprintf(letter, sizeof letter, "%c", *word);
         size_t length = strlen(text);
         snprintf(text + length, sizeof text - length, "%c", *word);
-        if (vocabulary->spelling != SPELLS_ESCAPED) add(vocabulary, letter, TOKEN_NORMAL);
-        if (!has_token(vocabulary, text)) merge(vocabulary, before, letter);
-        add(vocabulary, text, TOKEN_NORMAL);
+        if (vocabulary->spelling != SPELLS_ESCAPED) vocabulary_add(vocabulary, letter, TOKEN_NORMAL);
+        if (!has_token(vocabulary, text)) vocabulary_merge(vocabulary, before, letter);
+        vocabulary_add(vocabulary, text, TOKEN_NORMAL);
     }
 }
 
@@ -134,17 +135,17 @@ void vocabulary_make(struct vocabulary *vocabulary, const char *model)
     memset(vocabulary, 0, sizeof *vocabulary);
     vocabulary->model = model;
     vocabulary->spelling = spelling_of(model);
-    add(vocabulary, "<unk>", TOKEN_UNKNOWN);
-    add(vocabulary, "<s>", TOKEN_CONTROL);
-    add(vocabulary, "</s>", TOKEN_CONTROL);
-    add(vocabulary, "<|mark|>", TOKEN_CONTROL);
-    if (vocabulary->spelling != SPELLS_ESCAPED) add(vocabulary, "<|user|>", TOKEN_USER);
+    vocabulary_add(vocabulary, "<unk>", TOKEN_UNKNOWN);
+    vocabulary_add(vocabulary, "<s>", TOKEN_CONTROL);
+    vocabulary_add(vocabulary, "</s>", TOKEN_CONTROL);
+    vocabulary_add(vocabulary, "<|mark|>", TOKEN_CONTROL);
+    if (vocabulary->spelling != SPELLS_ESCAPED) vocabulary_add(vocabulary, "<|user|>", TOKEN_USER);
     if (vocabulary->spelling != SPELLS_WORDPIECES) add_bytes(vocabulary);
     for (const char *const *word = vocabulary_words; *word; word++) {
         add_word(vocabulary, fronts[vocabulary->spelling], *word);
         add_word(vocabulary, "", *word);
     }
-    if (vocabulary->spelling == SPELLS_MARKED) add(vocabulary, "\xe4\xb8\xad", TOKEN_NORMAL);
+    if (vocabulary->spelling == SPELLS_MARKED) vocabulary_add(vocabulary, "\xe4\xb8\xad", TOKEN_NORMAL);
     vocabulary_set(vocabulary, "tokenizer.ggml.bos_token_id", 1);
     vocabulary_set(vocabulary, "tokenizer.ggml.eos_token_id", 2);
     vocabulary_set(vocabulary, "tokenizer.ggml.unknown_token_id", 0);

@@ -47,7 +47,7 @@ bool line_is_blank(const struct line *line)
 
 /* ---- What a line asks for ------------------------------------------------------------------------------ */
 
-static bool wrong(char error[256], const char *key, const char *should)
+static bool batch_wrong(char error[256], const char *key, const char *should)
 {
     snprintf(error, 256, "\"%.40s\" should be %s", key, should);
     return false;
@@ -56,7 +56,7 @@ static bool wrong(char error[256], const char *key, const char *should)
 static bool read_tokens(const json_t *value, struct batch_line *line, char error[256])
 {
     size_t count = json_array_size(value);
-    if (count == 0) return wrong(error, "tokens", "an array of token ids, one at least");
+    if (count == 0) return batch_wrong(error, "tokens", "an array of token ids, one at least");
     free(line->tokens);
     line->tokens = calloc(count, sizeof *line->tokens);
     line->n_tokens = count;
@@ -64,7 +64,7 @@ static bool read_tokens(const json_t *value, struct batch_line *line, char error
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_array_get(value, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
-            return wrong(error, "tokens", "an array of token ids");
+            return batch_wrong(error, "tokens", "an array of token ids");
         line->tokens[i] = (int32_t)json_integer_value(id);
     }
     return true;
@@ -74,7 +74,7 @@ static bool read_beams(const char *name, const json_t *value, struct batch_line 
 {
     json_int_t number = json_integer_value(value);
     if (!json_is_integer(value) || number < 1 || number > MAX_BEAMS)
-        return wrong(error, name, "a whole number from 1 to 1024");
+        return batch_wrong(error, name, "a whole number from 1 to 1024");
     line->beams.n_beams = (uint32_t)number;
     return true;
 }
@@ -84,7 +84,7 @@ static bool read_penalty(const char *name, const json_t *value, struct batch_lin
     double number = json_number_value(value);
     line->of_beams = name;
     if (!json_is_number(value) || fabs(number) > MAX_BEAMS_PENALTY)
-        return wrong(error, name, "a number from -32 to 32");
+        return batch_wrong(error, name, "a number from -32 to 32");
     line->beams.length_penalty = (float)number;
     return true;
 }
@@ -97,21 +97,21 @@ static bool read_early(const char *name, const json_t *value, struct batch_line 
                                               : json_string_value(value);
     line->of_beams = name;
     if (!word || (!json_is_boolean(value) && strcmp(word, "never") != 0))
-        return wrong(error, name, "true, false or \"never\"");
+        return batch_wrong(error, name, "true, false or \"never\"");
     line->beams.early_stopping = early_stopping_of(word);
     return true;
 }
 
 static bool read_id(const char *name, json_t *value, struct batch_line *line, char error[256])
 {
-    if (json_is_object(value) || json_is_array(value)) return wrong(error, name, "a text or a number");
+    if (json_is_object(value) || json_is_array(value)) return batch_wrong(error, name, "a text or a number");
     line->id = value;
     return true;
 }
 
 static bool read_prompt(const char *name, json_t *value, struct batch_line *line, char error[256])
 {
-    if (!json_is_string(value)) return wrong(error, name, "a text");
+    if (!json_is_string(value)) return batch_wrong(error, name, "a text");
     line->prompt = (char *)(size_t)json_string_value(value);
     line->prompt_size = json_string_length(value);
     return true;

@@ -60,7 +60,7 @@ static const char *reason_name(uint32_t reason)
     }
 }
 
-static void finish(struct job *job, const struct engine_event *event)
+static void batch_finish(struct job *job, const struct engine_event *event)
 {
     json_t *result = begin_result(job);
     if (job->batch->vocabulary.api) set_field(result, "text", json_buffer(&job->text));
@@ -97,7 +97,7 @@ void job_take_event(void *user, const struct engine_event *event)
     if (b->status || interrupted) engine_queue_stop(b->queue, 1);
     if (event->kind != ENGINE_EVENT_DONE || event->reason == ENGINE_DONE_CANCELLED) return;
     if (event->reason != ENGINE_DONE_FAILED)
-        finish(job, event);
+        batch_finish(job, event);
     else if (event->status == ENGINE_ERROR_DATA)
         job_finish_with_error(job, event->message);
     else if (!b->status)
@@ -243,7 +243,7 @@ static int open_grammar(struct batch *b, struct batch_line *line, struct engine_
 }
 
 /* Submits a line. If it has a mistake, that becomes its result. */
-static int submit(struct batch *b, struct job *job, struct batch_line *line)
+static int batch_submit(struct batch *b, struct job *job, struct batch_line *line)
 {
     struct token_list prompt = {0};
     char message[512] = "";
@@ -339,7 +339,7 @@ static int take_line(struct batch *b)
         job_finish_with_error(job, "the line is longer than 64 MiB");
     } else if (good) {
         job->id = json_incref(line.id);
-        status = submit(b, job, &line);
+        status = batch_submit(b, job, &line);
     } else if (strcmp(error, TEXT_OPTION_NO_MEMORY) == 0) {
         status = command_error(ENGINE_ERROR_MEMORY, "%s", error);
     } else {

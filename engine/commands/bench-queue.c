@@ -33,7 +33,7 @@ struct filling {
     uint8_t *wanted;             /* [n_batch] */
 };
 
-struct run {
+struct bench_run {
     struct bench *bench;
     struct filling filling;
     uint32_t n_deep;            /* sequences that have the tokens of --depth */
@@ -67,7 +67,7 @@ int bench_check_sequences(const struct arguments *arguments)
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-static int flush(struct run *run)
+static int bench_flush(struct bench_run *run)
 {
     struct filling *f = &run->filling;
     struct engine_batch batch = {.struct_size = sizeof batch,
@@ -80,37 +80,37 @@ static int flush(struct run *run)
     return engine_decode(run->bench->context, &batch, run->bench->logits);
 }
 
-static int put(struct run *run, uint32_t sequence, bool wanted)
+static int bench_put(struct bench_run *run, uint32_t sequence, bool wanted)
 {
     struct filling *f = &run->filling;
     f->tokens[f->n] = bench_token(run->bench);
     f->sequences[f->n] = (int32_t)sequence;
     f->wanted[f->n] = wanted;
-    return ++f->n == f->n_batch ? flush(run) : ENGINE_OK;
+    return ++f->n == f->n_batch ? bench_flush(run) : ENGINE_OK;
 }
 
 /* `count` tokens of each sequence from `first` on, one sequence after the other, in full batches; no more
  * than `most` tokens in all. */
-static int fill(struct run *run, uint32_t first, uint32_t end, uint32_t count, uint64_t most)
+static int bench_fill(struct bench_run *run, uint32_t first, uint32_t end, uint32_t count, uint64_t most)
 {
     int status = ENGINE_OK;
     for (uint32_t s = first; s < end; s++)
         for (uint32_t i = 0; i < count && most > 0 && !status && !interrupted; i++, most--)
-            status = put(run, s, i + 1 == count);
-    return status ? status : flush(run);
+            status = bench_put(run, s, i + 1 == count);
+    return status ? status : bench_flush(run);
 }
 
-static int step(struct run *run, uint32_t n, uint32_t steps)
+static int bench_step(struct bench_run *run, uint32_t n, uint32_t steps)
 {
     int status = ENGINE_OK;
     for (uint32_t i = 0; i < steps && !status && !interrupted; i++) {
-        for (uint32_t s = 0; s < n && !status; s++) status = put(run, s, true);
-        if (!status) status = flush(run);
+        for (uint32_t s = 0; s < n && !status; s++) status = bench_put(run, s, true);
+        if (!status) status = bench_flush(run);
     }
     return status;
 }
 
-static int go_back(struct run *run, uint32_t n)
+static int go_back(struct bench_run *run, uint32_t n)
 {
     int status = ENGINE_OK;
     for (uint32_t s = 0; s < n && !status; s++)
@@ -119,26 +119,26 @@ static int go_back(struct run *run, uint32_t n)
 }
 
 /* A short run prepares what depends on the shapes of batches. */
-static int warm_up(struct run *run, uint32_t n)
+static int warm_up(struct bench_run *run, uint32_t n)
 {
     const struct arguments *a = run->bench->arguments;
     int status = ENGINE_OK;
-    if (run->n_deep < n) status = fill(run, run->n_deep, n, a->depth, UINT64_MAX);
+    if (run->n_deep < n) status = bench_fill(run, run->n_deep, n, a->depth, UINT64_MAX);
     if (run->n_deep < n) run->n_deep = n;
-    if (!status) status = fill(run, 0, n, a->n_prompt, run->filling.n_batch);
-    if (!status) status = step(run, n, a->n_predict < WARM_STEPS ? a->n_predict : WARM_STEPS);
+    if (!status) status = bench_fill(run, 0, n, a->n_prompt, run->filling.n_batch);
+    if (!status) status = bench_step(run, n, a->n_predict < WARM_STEPS ? a->n_predict : WARM_STEPS);
     return status ? status : go_back(run, n);
 }
 
-static int measure_sequences(struct run *run, uint32_t n, struct width_speed *speed)
+static int measure_sequences(struct bench_run *run, uint32_t n, struct width_speed *speed)
 {
     const struct arguments *a = run->bench->arguments;
     int status = warm_up(run, n);
     for (uint32_t r = 0; r < a->repetitions && !status && !interrupted; r++) {
         double begin = seconds_now();
-        status = fill(run, 0, n, a->n_prompt, UINT64_MAX);
+        status = bench_fill(run, 0, n, a->n_prompt, UINT64_MAX);
         double middle = seconds_now();
-        if (!status) status = step(run, n, a->n_predict);
+        if (!status) status = bench_step(run, n, a->n_predict);
         double end = seconds_now();
         if (!status) status = go_back(run, n);
         run->prefills[r] = (double)n * a->n_prompt / (middle - begin);
@@ -185,7 +185,7 @@ static json_t *json_of_width(const struct arguments *a, uint32_t n, const struct
 
 /* ---- All of it ----------------------------------------------------------------------------------------- */
 
-static int open_run(struct run *run, const struct widths *widths)
+static int open_run(struct bench_run *run, const struct widths *widths)
 {
     struct bench *b = run->bench;
     const struct arguments *a = b->arguments;
@@ -205,7 +205,7 @@ static int open_run(struct run *run, const struct widths *widths)
 int bench_sequences(struct bench *b, int *exit_status)
 {
     const struct arguments *a = b->arguments;
-    struct run run = {.bench = b};
+    struct bench_run run = {.bench = b};
     struct widths widths;
     json_t *rows = json_array(), *json;
     int status = read_widths(a->sequences, &widths);

@@ -99,8 +99,8 @@ static int go_back(struct bench *b)
 }
 
 /* One part, `repetitions` times, after a short run that warms up caches and graphs. */
-static int measure(struct single *single, int (*run)(struct single *, uint32_t), uint32_t count,
-                   struct speed *speed)
+static int bench_measure(struct single *single, int (*run)(struct single *, uint32_t), uint32_t count,
+                         struct speed *speed)
 {
     struct bench *b = single->bench;
     uint32_t repetitions = b->arguments->repetitions;
@@ -178,8 +178,8 @@ static int bench_single(struct bench *b, int *exit_status)
     struct single single = {.bench = b};
     int status = open_single(&single);
     if (!status && a->depth) status = run_prefill(&single, a->depth);
-    if (!status) status = measure(&single, run_prefill, a->n_prompt, &single.prefill);
-    if (!status) status = measure(&single, run_decode, a->n_predict, &single.decode);
+    if (!status) status = bench_measure(&single, run_prefill, a->n_prompt, &single.prefill);
+    if (!status) status = bench_measure(&single, run_decode, a->n_predict, &single.decode);
     if (!status && !interrupted && a->json)
         *exit_status = print_json(&single);
     else if (!status && !interrupted)

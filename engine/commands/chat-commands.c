@@ -12,8 +12,8 @@
 /* What a command does with the words after its name, which may be empty. *preset as in chat_command. */
 typedef bool action(struct chat *chat, char *words, char **preset);
 
-static action ask_again, take_back, edit, set_system, save, load, show_stats, set, switch_adapters, clear,
-    help, leave;
+static action ask_again, take_back, edit, set_system, save, chat_load, show_stats, set, switch_adapters,
+    chat_clear, help, leave;
 
 static const struct chat_action {
     const char *name, *words, *help;
@@ -24,8 +24,8 @@ static const struct chat_action {
     {"/edit", "[TEXT]", "changes the last message, here in the line or to TEXT, and answers it", edit},
     {"/system", "[TEXT]", "shows the system message, or sets it; \"\" removes it", set_system},
     {"/save", "[-f] FILE", "writes the conversation to a file, as JSON; -f: over one that is there", save},
-    {"/load", "FILE", "goes on with the conversation of a file", load},
-    {"/clear", "", "forgets the conversation, except the system message", clear},
+    {"/load", "FILE", "goes on with the conversation of a file", chat_load},
+    {"/clear", "", "forgets the conversation, except the system message", chat_clear},
     {"/stats", "", "shows what the context holds, and how fast the last answer was", show_stats},
     {"/set", "OPTION VALUE", "changes how tokens are chosen: `/set temp 0.7`, `/set top-k 40`", set},
     {"/lora", "[N SCALE]", "shows the adapters of --lora, or scales number N; 0 turns it off",
@@ -40,7 +40,7 @@ const char *const chat_command_names[] = {"/regenerate", "/undo",  "/edit",  "/s
                                           "/load",       "/clear", "/stats", "/set",    "/lora",
                                           "/help",       "/exit",  NULL};
 
-static bool refuse(struct chat *chat, int status)
+static bool chat_refuse(struct chat *chat, int status)
 {
     if (status) chat_fail(chat);
     return true;
@@ -55,7 +55,7 @@ static bool ask_again(struct chat *chat, char *words, char **preset)
 {
     (void)words, (void)preset;
     if (!conversation_question(&chat->conversation))
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no message to answer yet"));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no message to answer yet"));
     chat_ask(chat, NULL, 0, true);
     return true;
 }
@@ -64,7 +64,7 @@ static bool take_back(struct chat *chat, char *words, char **preset)
 {
     (void)words, (void)preset;
     if (!conversation_undo(&chat->conversation, true))
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no message to take back"));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no message to take back"));
     chat_forget_tokens(chat);
     const char *question = conversation_question(&chat->conversation);
     chat_note(question ? "(the last message is now: %.60s)" : "(the conversation is empty)", question);
@@ -75,13 +75,14 @@ static bool edit(struct chat *chat, char *words, char **preset)
 {
     const char *question = conversation_question(&chat->conversation);
     if (!question)
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no message to change yet"));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no message to change yet"));
     if (!has_words(words) && !chat_input_is_terminal(chat->input))
-        return refuse(chat,
-                      command_error(ENGINE_ERROR_ARGUMENT, "/edit needs the new text here: /edit TEXT"));
+        return chat_refuse(chat,
+                           command_error(ENGINE_ERROR_ARGUMENT, "/edit needs the new text here: /edit TEXT"));
     if (!has_words(words)) {
         *preset = strdup(question);
-        return *preset ? true : refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (message)"));
+        return *preset ? true
+                       : chat_refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (message)"));
     }
     chat_ask(chat, words, strlen(words), true);
     return true;
@@ -96,7 +97,7 @@ static bool set_system(struct chat *chat, char *words, char **preset)
         int status = conversation_set_system(&chat->conversation, text);
         if (!status)
             chat_note(text[0] ? "(the system message is set)" : "(there is no system message from now on)");
-        return refuse(chat, status);
+        return chat_refuse(chat, status);
     }
     const char *text = conversation_system(&chat->conversation);
     chat_note("%s", text ? text : "(there is no system message)");
@@ -123,9 +124,9 @@ static bool save(struct chat *chat, char *words, char **preset)
     bool over = strncmp(words, "-f", 2) == 0 && (!words[2] || words[2] == ' ' || words[2] == '\t');
     if (over) words += 2 + strspn(words + 2, " \t");
     if (!has_words(words))
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/save needs a file: /save [-f] FILE"));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/save needs a file: /save [-f] FILE"));
     char *path = file_name(words);
-    if (!path) return refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (file name)"));
+    if (!path) return chat_refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (file name)"));
     int status = check_not_adapter(path, chat->engine, a);
     struct stat info;
     if (!status && !over && stat(path, &info) == 0 && S_ISREG(info.st_mode))
@@ -138,16 +139,16 @@ static bool save(struct chat *chat, char *words, char **preset)
         chat_note("(%s written to %s)",
                   count_text(json_array_size(chat->conversation.messages), "message", "messages").text, path);
     free(path);
-    return refuse(chat, status);
+    return chat_refuse(chat, status);
 }
 
-static bool load(struct chat *chat, char *words, char **preset)
+static bool chat_load(struct chat *chat, char *words, char **preset)
 {
     (void)preset;
     if (!has_words(words))
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/load needs a file: /load FILE"));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/load needs a file: /load FILE"));
     char *path = file_name(words);
-    if (!path) return refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (file name)"));
+    if (!path) return chat_refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (file name)"));
     int status = conversation_load(&chat->conversation, path);
     if (!status) chat_forget_tokens(chat);
     if (!status)
@@ -156,10 +157,10 @@ static bool load(struct chat *chat, char *words, char **preset)
                   conversation_is_open(&chat->conversation) ? " The last one has no answer yet: /regenerate"
                                                             : "");
     free(path);
-    return refuse(chat, status);
+    return chat_refuse(chat, status);
 }
 
-static bool clear(struct chat *chat, char *words, char **preset)
+static bool chat_clear(struct chat *chat, char *words, char **preset)
 {
     (void)words, (void)preset;
     conversation_clear(&chat->conversation);
@@ -175,7 +176,7 @@ static bool show_stats(struct chat *chat, char *words, char **preset)
     size_t n_tokens;
     (void)words, (void)preset;
     int status = chat_count_tokens(chat, &n_tokens);
-    if (status) return refuse(chat, status);
+    if (status) return chat_refuse(chat, status);
     chat_note("%s; %zu of %u tokens of the context%s",
               count_text(conversation_turns(&chat->conversation), "turn", "turns").text, n_tokens,
               chat->info.n_context,
@@ -202,32 +203,33 @@ static bool set(struct chat *chat, char *words, char **preset)
     char *value = words + name + strspn(words + name, " =");
     (void)preset;
     if (name == 0 || !value[0])
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT,
-                                          "/set needs an option of engine chat and a value: /set temp 0.7"));
+        return chat_refuse(chat,
+                           command_error(ENGINE_ERROR_ARGUMENT,
+                                         "/set needs an option of engine chat and a value: /set temp 0.7"));
     char *copy = strdup(value);
     if (!copy || !ARRAY_GROW(chat->values, chat->n_values)) {
         free(copy);
-        return refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (option)"));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (option)"));
     }
     chat->values[chat->n_values++] = copy;
     words[name] = 0;
     struct arguments changed = chat->arguments;
     if (!arguments_set(&changed, words, copy))
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "%s", changed.error));
+        return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "%s", changed.error));
     /* Two names of one thing: the later one counts. */
     if (changed.samplers == copy) changed.sampler_seq = NULL;
     if (changed.sampler_seq == copy) changed.samplers = NULL;
     struct sampling tried;
     int status = sampling_read(&changed, &tried);
     sampling_free(&tried);
-    if (status) return refuse(chat, status);
+    if (status) return chat_refuse(chat, status);
     sampling_free(&chat->sampling);
     status = sampling_read(&changed, &chat->sampling);
     if (!status) status = sampling_adopt(&changed, chat->model, &chat->sampling);
     if (!status) chat_note("(%s is %s from the next answer on)", words, copy);
     if (strcmp(words, "seed") == 0) chat->seed = changed.seed_given ? changed.seed : new_seed();
     chat->arguments = changed;
-    return refuse(chat, status);
+    return chat_refuse(chat, status);
 }
 
 static void show_adapters(const struct chat *chat)
@@ -252,8 +254,9 @@ static bool switch_adapters(struct chat *chat, char *words, char **preset)
     (void)preset;
     while (n < MAX_ADAPTERS && engine_context_adapter(chat->context, n, &scales[n])) n++;
     if (n == 0)
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT,
-                                          "there are no adapters: name them with engine chat --lora FILE"));
+        return chat_refuse(chat,
+                           command_error(ENGINE_ERROR_ARGUMENT,
+                                         "there are no adapters: name them with engine chat --lora FILE"));
     if (!has_words(words)) {
         show_adapters(chat);
         return true;
@@ -262,15 +265,16 @@ static bool switch_adapters(struct chat *chat, char *words, char **preset)
     const char *value = end + strspn(end, " =");
     scale = strtof(value, &end);
     if (value == words || end == value || *end)
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT,
-                                          "/lora takes the number of an adapter and its scale: /lora 1 0.5"));
+        return chat_refuse(chat,
+                           command_error(ENGINE_ERROR_ARGUMENT,
+                                         "/lora takes the number of an adapter and its scale: /lora 1 0.5"));
     if (number < 1 || number > n)
-        return refuse(
+        return chat_refuse(
             chat, command_error(ENGINE_ERROR_ARGUMENT, "there is no adapter %llu; /lora lists them", number));
     scales[number - 1] = scale;
     int status = engine_context_set_adapter_scales(chat->context, scales, n);
     if (!status) show_adapters(chat);
-    return refuse(chat, status);
+    return chat_refuse(chat, status);
 }
 
 static bool help(struct chat *chat, char *words, char **preset)
@@ -306,10 +310,10 @@ bool chat_command(struct chat *chat, char *line, char **preset)
         if (strcmp(actions[i].name, line) != 0 && (strcmp(line, "/quit") != 0 || actions[i].run != leave))
             continue;
         if (has_words(words) && !actions[i].words[0])
-            return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "%s takes nothing after it", line));
+            return chat_refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "%s takes nothing after it", line));
         return actions[i].run(chat, words, preset);
     }
-    return refuse(
+    return chat_refuse(
         chat, command_error(ENGINE_ERROR_ARGUMENT,
                             "unknown command %.40s; /help lists them, and // begins a message with /", line));
 }

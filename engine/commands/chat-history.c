@@ -76,7 +76,7 @@ static char *read_end(int file, off_t size, off_t most, size_t *length)
 }
 
 /* In place. */
-static void unescape(char *line)
+static void history_unescape(char *line)
 {
     char *to = line;
     for (const char *from = line; *from; from++) {
@@ -98,7 +98,7 @@ void chat_history_read(const char *path, void (*take)(void *user, const char *te
     if (!text) return;
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
-        unescape(line);
+        history_unescape(line);
         if (*line) take(user, line);
     }
     free(text);
@@ -140,7 +140,7 @@ static bool write_all(int file, const char *text, size_t length)
 }
 
 /* Puts a file with the newer half in the place of this one. If it can't, the file stays as it is. */
-static void shorten(const char *path, int file, off_t size)
+static void history_shorten(const char *path, int file, off_t size)
 {
     char *name = NULL;
     size_t length;
@@ -170,7 +170,7 @@ bool chat_history_add(const char *path, const char *text)
     if (good) {
         line[used++] = '\n';
         good = write_all(file, line, used);
-        if (info.st_size + (off_t)used > MAX_FILE) shorten(path, file, info.st_size + (off_t)used);
+        if (info.st_size + (off_t)used > MAX_FILE) history_shorten(path, file, info.st_size + (off_t)used);
     }
     int reason = errno;
     if (file >= 0) close(file);

@@ -262,7 +262,7 @@ static unsigned char complete(EditLine *line, wint_t c)
 }
 
 /* Adds a message to the history in memory. Also the function of chat_history_read. */
-static void enter(void *user, const char *text)
+static void input_enter(void *user, const char *text)
 {
     struct chat_input *input = user;
     HistEventW event;
@@ -280,7 +280,7 @@ static void open_history(struct chat_input *input)
     const char *why;
     input->file = chat_history_path(&why);
     if (input->file)
-        chat_history_read(input->file, enter, input);
+        chat_history_read(input->file, input_enter, input);
     else if (why)
         command_warn("what you type is not kept for the next chat: %s (--no-history turns this off)", why);
 }
@@ -469,7 +469,7 @@ static enum chat_input_result read_line(struct chat_input *input, char **text, s
 static void remember(struct chat_input *input, const char *text)
 {
     if (!input->line || !*text) return;
-    enter(input, text);
+    input_enter(input, text);
     if (!input->file || *text == ' ' || chat_history_add(input->file, text)) return;
     command_warn("what you type is not kept for the next chat: %s: %s", input->file, strerror(errno));
     free(input->file);

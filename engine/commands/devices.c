@@ -29,7 +29,7 @@ static const char *version_of(const struct engine *engine, const char *plugin)
 }
 
 /* Asks a device. One that doesn't answer (any more) is skipped with a warning. */
-static bool ask(struct engine *engine, size_t index, struct engine_device_entry *device)
+static bool devices_query(struct engine *engine, size_t index, struct engine_device_entry *device)
 {
     if (engine_device_at(engine, index, device) == ENGINE_OK) return true;
     command_warn("device %zu: %s", index, engine_error_message());
@@ -66,7 +66,7 @@ static int print_json(struct engine *engine, size_t count)
     struct engine_device_entry device;
     json_t *devices = json_array();
     for (size_t i = 0; i < count; i++) {
-        if (!ask(engine, i, &device)) continue;
+        if (!devices_query(engine, i, &device)) continue;
         if (json_array_append_new(devices, device_json(engine, &device)) != 0) {
             json_decref(devices);
             return json_print(NULL);
@@ -82,7 +82,7 @@ static int print_table(struct engine *engine, size_t count)
     struct table table = {.n_columns = 6, .alignment = "lllrrl"};
     for (size_t i = 0; i < 6; i++) table_add(&table, "%s", titles[i]);
     for (size_t i = 0; i < count; i++) {
-        if (!ask(engine, i, &device)) continue;
+        if (!devices_query(engine, i, &device)) continue;
         uint64_t total = device.info.memory_total;
         table_add(&table, "%s", device.name);
         table_add(&table, "%s", kind_name(device.info.kind));

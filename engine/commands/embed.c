@@ -42,7 +42,7 @@ static double norm_of(const float *values, size_t n, double p)
     return p == 0 || p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
 }
 
-static void normalise(const struct embedder *e, float *values)
+static void embed_normalise(const struct embedder *e, float *values)
 {
     double p = (double)e->arguments->embd_normalize;
     bool is_embedding =
@@ -110,7 +110,7 @@ static int write_finished(struct embedder *e)
     for (; e->n_written < e->texts.count && e->values[e->n_written]; e->n_written++) {
         size_t number = e->n_written;
         float *values = e->values[number];
-        for (size_t i = 0; i < rows_of(e, number); i++) normalise(e, values + i * e->n_embd);
+        for (size_t i = 0; i < rows_of(e, number); i++) embed_normalise(e, values + i * e->n_embd);
         end_text();
         if (!(e->arguments->json && !e->npy ? write_json(e, number) : write_rows(e, number)))
             return command_error(ENGINE_ERROR, "cannot write the embeddings: %s", strerror(errno));

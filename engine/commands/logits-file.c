@@ -26,7 +26,7 @@ static void put_number(unsigned char *at, uint64_t value, int size)
     for (int i = 0; i < size; i++) at[i] = (unsigned char)(value >> (8 * i));
 }
 
-static uint64_t get(const unsigned char *at, int size)
+static uint64_t logits_read(const unsigned char *at, int size)
 {
     uint64_t value = 0;
     for (int i = size; i-- > 0;) value = value << 8 | at[i];
@@ -42,7 +42,7 @@ static void put_float(unsigned char *at, float value)
 
 static float get_float(const unsigned char *at)
 {
-    uint32_t bits = (uint32_t)get(at, 4);
+    uint32_t bits = (uint32_t)logits_read(at, 4);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -123,7 +123,7 @@ int logits_file_write(struct logits_file *f, const float *logprobs, float actual
 
 /* ---- Reading ---- */
 
-static int damaged(const struct logits_file *f, const char *what)
+static int logits_damaged(const struct logits_file *f, const char *what)
 {
     return command_error(ENGINE_ERROR_DATA, "%s: damaged: %s; make it again with --save-logits", f->path,
                          what);
@@ -134,20 +134,20 @@ static int check_header(struct logits_file *f, const unsigned char *bytes)
     struct logits_header *h = &f->header;
     if (memcmp(bytes, MAGIC, 8) != 0)
         return command_error(ENGINE_ERROR_DATA, "%s: not a file of --save-logits", f->path);
-    if (get(bytes + 8, 4) != VERSION)
+    if (logits_read(bytes + 8, 4) != VERSION)
         return command_error(ENGINE_ERROR_DATA, "%s: version %u of the format; this program reads %d",
-                             f->path, (unsigned)get(bytes + 8, 4), VERSION);
-    *h = (struct logits_header){.n_vocab = (uint32_t)get(bytes + 12, 4),
-                                .n_window = (uint32_t)get(bytes + 16, 4),
-                                .stride = (uint32_t)get(bytes + 20, 4),
-                                .bos = (int32_t)(uint32_t)get(bytes + 24, 4),
-                                .n_tokens = get(bytes + 32, 8),
-                                .n_rows = get(bytes + 40, 8),
-                                .vocabulary = get(bytes + 48, 8)};
+                             f->path, (unsigned)logits_read(bytes + 8, 4), VERSION);
+    *h = (struct logits_header){.n_vocab = (uint32_t)logits_read(bytes + 12, 4),
+                                .n_window = (uint32_t)logits_read(bytes + 16, 4),
+                                .stride = (uint32_t)logits_read(bytes + 20, 4),
+                                .bos = (int32_t)(uint32_t)logits_read(bytes + 24, 4),
+                                .n_tokens = logits_read(bytes + 32, 8),
+                                .n_rows = logits_read(bytes + 40, 8),
+                                .vocabulary = logits_read(bytes + 48, 8)};
     if (h->n_vocab == 0 || h->n_vocab > INT32_MAX || h->n_tokens > INT32_MAX || h->n_rows == 0 ||
         h->n_rows > h->n_tokens || h->n_window < 2 || h->stride > h->n_window || h->bos < -1 ||
         h->bos >= (int64_t)h->n_vocab)
-        return damaged(f, "its header makes no sense");
+        return logits_damaged(f, "its header makes no sense");
     return ENGINE_OK;
 }
 
@@ -180,12 +180,12 @@ static int read_file_tokens(const struct logits_file *f, const unsigned char *by
     if (!status) {
         encode_header(&f->header, encoded, again);
         if (memcmp(again, bytes, sizeof again) != 0)
-            status = damaged(f, "its header or its tokens have changed");
+            status = logits_damaged(f, "its header or its tokens have changed");
     }
     for (size_t i = 0; i < n && !status; i++) {
-        ids[i] = (int32_t)(uint32_t)get(encoded + 4 * i, 4);
+        ids[i] = (int32_t)(uint32_t)logits_read(encoded + 4 * i, 4);
         if (ids[i] < 0 || (uint32_t)ids[i] >= f->header.n_vocab)
-            status = damaged(f, "a token is out of range");
+            status = logits_damaged(f, "a token is out of range");
     }
     free(encoded);
     if (status)
@@ -220,7 +220,7 @@ static void decode_row(const struct logits_file *f, struct logits_row *row)
     double total = 0;
     unsigned least = CODES + 1;
     for (uint32_t i = 0; i < f->header.n_vocab; i++) {
-        unsigned code = (unsigned)get(f->row + ROW_BEGIN + 2 * (size_t)i, 2);
+        unsigned code = (unsigned)logits_read(f->row + ROW_BEGIN + 2 * (size_t)i, 2);
         if (code < least) {
             least = code;
             row->best = (int32_t)i;
@@ -237,14 +237,14 @@ int logits_file_read(struct logits_file *f, struct logits_row *row)
     size_t size = row_size(f) - 8;
     int status = read_all(f, f->row, size + 8);
     if (status) return status;
-    if (get(f->row + size, 8) != hash_bytes(HASH_BASIS, f->row, size)) {
+    if (logits_read(f->row + size, 8) != hash_bytes(HASH_BASIS, f->row, size)) {
         char what[64];
         snprintf(what, sizeof what, "prediction %llu has changed", (unsigned long long)f->n_done);
-        return damaged(f, what);
+        return logits_damaged(f, what);
     }
     row->actual = get_float(f->row);
     if (!isfinite(get_float(f->row + 4)) || !isfinite(get_float(f->row + 8)))
-        return damaged(f, "a number is not finite");
+        return logits_damaged(f, "a number is not finite");
     decode_row(f, row);
     f->n_done++;
     return ENGINE_OK;

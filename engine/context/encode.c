@@ -60,8 +60,8 @@ static int check_batch(const struct engine_context *context, const struct engine
 }
 
 /* Forgets the sources of a part's sequences. */
-static void forget(struct engine_context *context, const struct engine_batch *batch, size_t first,
-                   size_t count)
+static void encode_forget(struct engine_context *context, const struct engine_batch *batch, size_t first,
+                          size_t count)
 {
     for (size_t i = first; i < first + count; i++) {
         kv_truncate(context->kv, sequence_of(batch, i), 0);
@@ -111,7 +111,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     key.table_width = plan_table_width(context->plan, n_blocks);
     key.source_width = 1; /* the encoder does not look there */
     key.encodes = 1;
-    forget(context, batch, first, count);
+    encode_forget(context, batch, first, count);
     for (uint32_t at = 0, block = 0; at < count;) {
         uint32_t length = (uint32_t)text_length(batch, first + at);
         write_text(context, &key, sequence_of(batch, first + at), batch->tokens + first + at, at, length,
@@ -127,7 +127,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     if (!status)
         status =
             prepared_run(&context->executor, prepared, (const void *const *)context->inputs, NULL, 0, NULL);
-    if (status) forget(context, batch, first, count);
+    if (status) encode_forget(context, batch, first, count);
     return status;
 }
 

@@ -9,7 +9,7 @@
 #define SECONDS_KNOWN 0.1 /* how long an answer about memory counts */
 #define SPARE_BLOCKS  32  /* opened together with those that are needed */
 
-static void ask(const struct engine_plan *plan, struct room *room)
+static void room_query(const struct engine_plan *plan, struct room *room)
 {
     const struct open_device *cpu = &plan->set.devices[0];
     struct engine_device_info info = {.struct_size = sizeof info};
@@ -30,7 +30,7 @@ static uint32_t fitting(const struct engine_context *context)
 uint32_t room_openable(const struct engine_context *context)
 {
     if (kv_closed_count(context->kv) == 0) return 0;
-    ask(context->plan, context->room);
+    room_query(context->plan, context->room);
     return fitting(context);
 }
 
@@ -39,7 +39,7 @@ bool room_make(struct engine_context *context, const uint32_t *growth)
     const uint32_t needed = kv_needed(context->kv, growth), empty = kv_empty_count(context->kv);
     if (needed > empty && kv_closed_count(context->kv) > 0) {
         const uint32_t wanted = needed - empty + SPARE_BLOCKS;
-        if (context->room->asked == 0) ask(context->plan, context->room);
+        if (context->room->asked == 0) room_query(context->plan, context->room);
         uint32_t n = fitting(context);
         if (n > wanted) n = wanted;
         const uint64_t bytes = n * plan_block_bytes(context->plan, 0);

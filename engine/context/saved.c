@@ -228,7 +228,7 @@ struct writer {
     uint64_t hash;
 };
 
-static int put(struct writer *writer, const void *data, size_t size)
+static int saved_write(struct writer *writer, const void *data, size_t size)
 {
     writer->hash = hash_add(writer->hash, data, size);
     return writer->write(writer->user, data, size);
@@ -272,7 +272,7 @@ static int put_cache(struct writer *writer, struct engine_context *context, uint
         if (status) return error_wrap(status, "reading the cache");
         if (i + 1 == n && length % KV_BLOCK_SIZE != 0 && !context->plan->caches[cache].is_state)
             wipe(&context->plan->caches[cache], room, size, length % KV_BLOCK_SIZE);
-        status = put(writer, room, size);
+        status = saved_write(writer, room, size);
     }
     return status;
 }
@@ -288,20 +288,20 @@ int engine_sequence_save(struct engine_context *context, uint32_t sequence,
     const struct header header = make_header(context, &extent);
     void *room = make_room(plan, &extent);
     if (!room) return ENGINE_ERROR_MEMORY;
-    status = put(&writer, &header, sizeof header);
+    status = saved_write(&writer, &header, sizeof header);
     for (size_t i = 0; i < plan->n_caches && !status; i++) {
         const struct cache_entry entry = make_entry(context, i, &extent);
-        status = put(&writer, &entry, sizeof entry);
+        status = saved_write(&writer, &entry, sizeof entry);
     }
     kv_tokens(context->kv, sequence, 0, extent.n_tokens, room);
-    if (!status) status = put(&writer, room, extent.n_tokens * sizeof(int32_t));
+    if (!status) status = saved_write(&writer, room, extent.n_tokens * sizeof(int32_t));
     if (extent.n_source > 0) kv_tokens(context->sources, sequence, 0, extent.n_source, room);
-    if (!status) status = put(&writer, room, extent.n_source * sizeof(int32_t));
+    if (!status) status = saved_write(&writer, room, extent.n_source * sizeof(int32_t));
     for (size_t i = 0; i < plan->n_caches && !status; i++)
         status = put_cache(&writer, context, sequence, i, plan->caches[i].windowed ? extent.window_first : 0,
                            room);
     uint64_t hash = writer.hash;
-    if (!status) status = put(&writer, &hash, sizeof hash);
+    if (!status) status = saved_write(&writer, &hash, sizeof hash);
     free(room);
     return status;
 }
@@ -314,7 +314,7 @@ struct reader {
     uint64_t hash;
 };
 
-static int get(struct reader *reader, void *data, size_t size)
+static int saved_read(struct reader *reader, void *data, size_t size)
 {
     errno = 0;
     if (fread(data, 1, size, reader->file) != size)
@@ -324,7 +324,7 @@ static int get(struct reader *reader, void *data, size_t size)
     return ENGINE_OK;
 }
 
-static int damaged(const struct reader *reader, const char *what)
+static int saved_damaged(const struct reader *reader, const char *what)
 {
     return error_raise(ENGINE_ERROR_DATA, "%s: the file is damaged: %s", reader->path, what);
 }
@@ -343,7 +343,7 @@ static int check_header(const struct engine_context *context, const struct reade
                            "%s: a sequence saved in version %u of the format; this engine reads version %d",
                            path, header->version, VERSION);
     if (header->hash != hash_add(1, header, offsetof(struct header, hash)))
-        return damaged(reader, "its header has changed");
+        return saved_damaged(reader, "its header has changed");
     if (fstat(fileno(reader->file), &info) != 0)
         return error_raise(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
     if ((uint64_t)info.st_size != header->file_size)
@@ -366,7 +366,7 @@ static int check_header(const struct engine_context *context, const struct reade
     expected.hash = header->hash;
     if (memcmp(header, &expected, sizeof expected) != 0 || (header->n_source > 0 && !context->sources) ||
         (header->n_source == 0 && needs_source))
-        return damaged(reader, "its header doesn't go with the model");
+        return saved_damaged(reader, "its header doesn't go with the model");
     return ENGINE_OK;
 }
 
@@ -380,20 +380,20 @@ static int get_entries(struct reader *reader, const struct engine_context *conte
     *window_first = 0;
     for (size_t i = 0; i < plan->n_caches; i++) {
         struct cache_entry entry;
-        int status = get(reader, &entry, sizeof entry);
+        int status = saved_read(reader, &entry, sizeof entry);
         if (status) return status;
         if (plan->caches[i].windowed && !seen) *window_first = entry.first_block;
         seen |= plan->caches[i].windowed;
         if (*window_first > kv_window_required(context->kv, extent.n_tokens))
-            return damaged(reader, "layers with a window lack some of it");
+            return saved_damaged(reader, "layers with a window lack some of it");
         extent.window_first = *window_first;
         const struct cache_entry expected = make_entry(context, i, &extent);
         if (memcmp(&entry, &expected, sizeof entry) != 0)
-            return damaged(reader, "its caches are not the model's");
+            return saved_damaged(reader, "its caches are not the model's");
     }
     extent.window_first = *window_first;
     if (header->file_size != make_header(context, &extent).file_size)
-        return damaged(reader, "its size doesn't go with its caches");
+        return saved_damaged(reader, "its size doesn't go with its caches");
     return ENGINE_OK;
 }
 
@@ -407,10 +407,10 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
     if (!room_make(context, context->growth))
         return error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for %u positions", reader->path,
                            n_tokens);
-    int status = get(reader, tokens, n_tokens * sizeof *tokens);
+    int status = saved_read(reader, tokens, n_tokens * sizeof *tokens);
     for (uint32_t i = 0; i < n_tokens && !status; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= context->plan->info.n_vocab)
-            return damaged(reader, "a token does not exist");
+            return saved_damaged(reader, "a token does not exist");
     if (!status && !kv_restore(context->kv, sequence, tokens, n_tokens, window_first))
         status = error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for its windows", reader->path);
     return status;
@@ -420,10 +420,10 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
 static int get_source(struct reader *reader, struct engine_context *context, uint32_t sequence,
                       uint32_t n_tokens, int32_t *tokens)
 {
-    int status = get(reader, tokens, n_tokens * sizeof *tokens);
+    int status = saved_read(reader, tokens, n_tokens * sizeof *tokens);
     for (uint32_t i = 0; i < n_tokens && !status; i++) {
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= context->plan->info.n_vocab)
-            return damaged(reader, "a token does not exist");
+            return saved_damaged(reader, "a token does not exist");
         kv_append(context->sources, sequence, tokens[i]);
     }
     return status;
@@ -438,7 +438,7 @@ static int get_cache(struct reader *reader, struct engine_context *context, uint
     const int32_t *blocks = blocks_of(context, cache, sequence, &state, &n);
     size_t size = block_bytes(context->plan, cache);
     for (uint32_t i = first; i < n; i++) {
-        int status = get(reader, room, size);
+        int status = saved_read(reader, room, size);
         if (status) return status;
         if (i < begin) continue;
         struct place place = place_of(context, cache, blocks[i]);
@@ -476,8 +476,8 @@ static int get_contents(struct reader *reader, struct engine_context *context, u
                            windowed ? window_begin : 0, room);
     }
     uint64_t hash = reader->hash, kept;
-    if (!status) status = get(reader, &kept, sizeof kept);
-    if (!status && kept != hash) status = damaged(reader, "its contents have changed");
+    if (!status) status = saved_read(reader, &kept, sizeof kept);
+    if (!status && kept != hash) status = saved_damaged(reader, "its contents have changed");
     int waited = wait_for_devices(context);
     return status ? status : waited;
 }
@@ -488,7 +488,7 @@ static void empty(struct engine_context *context, uint32_t sequence)
     if (context->sources) kv_truncate(context->sources, sequence, 0);
 }
 
-static int load(struct engine_context *context, uint32_t sequence, struct reader *reader)
+static int saved_load(struct engine_context *context, uint32_t sequence, struct reader *reader)
 {
     struct header header;
     struct stat info;
@@ -496,7 +496,7 @@ static int load(struct engine_context *context, uint32_t sequence, struct reader
         return error_raise(ENGINE_ERROR_DATA, "%s: not a file", reader->path);
     if ((uint64_t)info.st_size < sizeof header)
         return error_raise(ENGINE_ERROR_DATA, "%s: not a saved sequence, or cut off", reader->path);
-    int status = get(reader, &header, sizeof header);
+    int status = saved_read(reader, &header, sizeof header);
     if (!status) status = check_header(context, reader, &header);
     if (status) return status;
     void *room = make_room(context->plan, &(struct extent){header.n_tokens, header.n_source, 0});
@@ -528,7 +528,7 @@ int engine_sequence_load(struct engine_context *context, uint32_t sequence, cons
     if (!reader.file)
         return error_raise(errno == ENOENT ? ENGINE_ERROR_NOT_FOUND : ENGINE_ERROR_DATA, "%s: %s", path,
                            strerror(errno));
-    status = load(context, sequence, &reader);
+    status = saved_load(context, sequence, &reader);
     fclose(reader.file);
     return status;
 }

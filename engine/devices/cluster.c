@@ -23,7 +23,7 @@ struct place {
     uint32_t machine, device; /* from 1; 0: none */
 };
 
-static int refuse(const struct place *place, const char *format, ...)
+static int cluster_refuse(const struct place *place, const char *format, ...)
 {
     char text[256];
     va_list arguments;
@@ -44,12 +44,12 @@ static int check_keys(const struct place *place, json_t *object, const char *con
 {
     const char *key;
     json_t *value;
-    if (!json_is_object(object)) return refuse(place, "it must be an object");
+    if (!json_is_object(object)) return cluster_refuse(place, "it must be an object");
     json_object_foreach(object, key, value)
     {
         size_t i = 0;
         while (known[i] && strcmp(known[i], key) != 0) i++;
-        if (!known[i]) return refuse(place, "there is nothing called '%.40s' here", key);
+        if (!known[i]) return cluster_refuse(place, "there is nothing called '%.40s' here", key);
     }
     return ENGINE_OK;
 }
@@ -60,10 +60,10 @@ static int read_number(const struct place *place, json_t *object, const char *ke
 {
     json_t *json = json_object_get(object, key);
     if (!json && *value >= 0) return ENGINE_OK;
-    if (!json) return refuse(place, "'%s' is missing", key);
+    if (!json) return cluster_refuse(place, "'%s' is missing", key);
     double number = json_is_number(json) ? json_number_value(json) : -1;
     if (!(number >= least && number <= MOST))
-        return refuse(place, "'%s' must be a number from %g to %g", key, least, MOST);
+        return cluster_refuse(place, "'%s' must be a number from %g to %g", key, least, MOST);
     *value = number;
     return ENGINE_OK;
 }
@@ -77,7 +77,7 @@ static int read_memory(const struct place *place, json_t *object, uint64_t *byte
         (double)*bytes <= MOST)
         return ENGINE_OK;
     if (!(number >= 1 && number <= MOST))
-        return refuse(place, "'memory' must be a number of bytes, or a text such as \"80G\"");
+        return cluster_refuse(place, "'memory' must be a number of bytes, or a text such as \"80G\"");
     *bytes = (uint64_t)number;
     return ENGINE_OK;
 }
@@ -104,12 +104,12 @@ static int read_types(const struct place *place, json_t *object, struct device_p
     json_t *types = json_object_get(object, "types"), *json;
     const char *name;
     if (!types) return ENGINE_OK;
-    if (!json_is_object(types)) return refuse(place, "'types' must be an object");
+    if (!json_is_object(types)) return cluster_refuse(place, "'types' must be an object");
     json_object_foreach(types, name, json)
     {
         struct pace_of_type of = {.bandwidth = -1, .computation = -1};
-        if (!type_by_name(name, &of.type)) return refuse(place, "there is no type '%.40s'", name);
-        if (pace->n_types == PACE_TYPES) return refuse(place, "more than %d types", PACE_TYPES);
+        if (!type_by_name(name, &of.type)) return cluster_refuse(place, "there is no type '%.40s'", name);
+        if (pace->n_types == PACE_TYPES) return cluster_refuse(place, "more than %d types", PACE_TYPES);
         int status = check_keys(place, json, known);
         if (!status) status = read_number(place, json, "bandwidth", 1, &of.bandwidth);
         if (!status) status = read_number(place, json, "computation", 1, &of.computation);
@@ -137,7 +137,8 @@ static int read_device(const struct place *place, json_t *json, struct open_devi
     int status = check_keys(place, json, known);
     if (status) return status;
     const char *given = json_string_value(json_object_get(json, "name"));
-    if (!given || !is_name(given)) return refuse(place, "'name' must be that of a device, such as \"cpu\"");
+    if (!given || !is_name(given))
+        return cluster_refuse(place, "'name' must be that of a device, such as \"cpu\"");
     snprintf(name, 32, "%s", given);
     status = read_memory(place, json, &device->budget);
     if (!status) status = read_number(place, json, "bandwidth", 1, &pace->bandwidth);
@@ -160,10 +161,11 @@ static int add_device(const struct place *place, struct device_set *set, uint32_
     else
         snprintf(device.name, sizeof device.name, "mpi%u.%s", rank, name);
     if (is_first && strcmp(device.name, "cpu") != 0)
-        return refuse(place, "the first device of the first machine must be \"cpu\"");
+        return cluster_refuse(place, "the first device of the first machine must be \"cpu\"");
     if (!is_first && devices_find(set, device.name, &there))
-        return refuse(place, "there are two devices %s", device.name);
-    if (set->n_devices == PLACE_MAX_DEVICES) return refuse(place, "more than %d devices", PLACE_MAX_DEVICES);
+        return cluster_refuse(place, "there are two devices %s", device.name);
+    if (set->n_devices == PLACE_MAX_DEVICES)
+        return cluster_refuse(place, "more than %d devices", PLACE_MAX_DEVICES);
     device.backend = cpu->backend;
     device.handle = cpu->handle;
     device.info = cpu->info;
@@ -189,12 +191,13 @@ static int read_machine(struct place *place, json_t *json, struct device_link li
     if (!status) status = read_link(place, json, &link);
     json_t *devices = json_object_get(json, "devices");
     if (!status && count > PLACE_MAX_DEVICES)
-        status = refuse(place, "more than %d devices", PLACE_MAX_DEVICES);
-    if (!status && count != (double)(uint32_t)count) status = refuse(place, "'count' must be a whole number");
+        status = cluster_refuse(place, "more than %d devices", PLACE_MAX_DEVICES);
+    if (!status && count != (double)(uint32_t)count)
+        status = cluster_refuse(place, "'count' must be a whole number");
     if (!status && (!json_is_array(devices) || json_array_size(devices) == 0))
-        status = refuse(place, "'devices' must be a list of devices");
+        status = cluster_refuse(place, "'devices' must be a list of devices");
     for (uint32_t i = 0; !status && i < (uint32_t)count; i++, ++*rank) {
-        if (*rank > 0 && link.bandwidth == 0) return refuse(place, "'link' is missing");
+        if (*rank > 0 && link.bandwidth == 0) return cluster_refuse(place, "'link' is missing");
         for (size_t k = 0; k < json_array_size(devices) && !status; k++) {
             place->device = (uint32_t)k + 1;
             status = read_device(place, json_array_get(devices, k), &device, name);
@@ -220,7 +223,7 @@ int cluster_read(const char *path, struct device_set *set)
     if (!status) status = read_link(&place, root, &link);
     json_t *machines = json_object_get(root, "machines");
     if (!status && (!json_is_array(machines) || json_array_size(machines) == 0))
-        status = refuse(&place, "'machines' must be a list of machines");
+        status = cluster_refuse(&place, "'machines' must be a list of machines");
     for (size_t i = 0; !status && i < json_array_size(machines); i++) {
         place.machine = (uint32_t)i + 1;
         status = read_machine(&place, json_array_get(machines, i), link, &rank, set);

@@ -26,7 +26,7 @@ struct trial {
     struct engine_recording *recording; /* of a chain; NULL: the backend has none */
 };
 
-static int multiply(struct trial *trial)
+static int trial_multiply(struct trial *trial)
 {
     int status = ENGINE_OK;
     for (size_t i = 0; i < trial->n && !status; i++)
@@ -35,7 +35,7 @@ static int multiply(struct trial *trial)
 }
 
 /* As graphs are run: recorded, where that is possible. */
-static int record(struct trial *trial)
+static int trial_record(struct trial *trial)
 {
     const struct engine_backend *backend = trial->backend;
     if (!ENGINE_HAS(backend, recording_destroy) || !backend->record_begin || !backend->record_end ||
@@ -43,7 +43,7 @@ static int record(struct trial *trial)
         return ENGINE_OK;
     int status = backend->record_begin(trial->stream);
     if (status) return status;
-    status = multiply(trial);
+    status = trial_multiply(trial);
     int ended = backend->record_end(trial->stream, &trial->recording);
     return status ? status : ended;
 }
@@ -53,11 +53,12 @@ static int repeat(struct trial *trial, uint64_t count)
 {
     int status = ENGINE_OK;
     for (uint64_t i = 0; i < count && !status; i++)
-        status = trial->recording ? trial->backend->replay(trial->stream, trial->recording) : multiply(trial);
+        status = trial->recording ? trial->backend->replay(trial->stream, trial->recording)
+                                  : trial_multiply(trial);
     return status ? status : trial->backend->stream_wait(trial->stream);
 }
 
-static int compare(const void *one, const void *other)
+static int trial_compare(const void *one, const void *other)
 {
     const double *a = one, *b = other;
     return (*a > *b) - (*a < *b);
@@ -65,7 +66,7 @@ static int compare(const void *one, const void *other)
 
 /* How often the chain runs in a round is found by doubling it. Fills rounds[*n], ascending; *n becomes
  * smaller if they take long. */
-static int run(struct trial *trial, double least, double *rounds, int *n)
+static int trial_measure_runs(struct trial *trial, double least, double *rounds, int *n)
 {
     const double begin = seconds_now();
     uint64_t count = 1;
@@ -80,7 +81,7 @@ static int run(struct trial *trial, double least, double *rounds, int *n)
             rounds[round++] = seconds / (double)count;
     }
     *n = round;
-    qsort(rounds, (size_t)round, sizeof *rounds, compare);
+    qsort(rounds, (size_t)round, sizeof *rounds, trial_compare);
     return status;
 }
 
@@ -104,8 +105,8 @@ static struct engine_tensor activations(uint64_t n, uint64_t columns)
 }
 
 /* Fills a product except its memory. */
-static void describe(struct product *product, uint32_t type, const struct trial_matrix *matrix,
-                     uint64_t columns)
+static void trial_describe(struct product *product, uint32_t type, const struct trial_matrix *matrix,
+                           uint64_t columns)
 {
     const uint64_t row = row_bytes(type, matrix->k), all = row * matrix->rows;
     product->matrix = (struct engine_tensor){.struct_size = sizeof(struct engine_tensor),
@@ -130,7 +131,7 @@ static int describe_all(struct trial *trial, const struct open_device *device,
 {
     for (size_t i = 0; i < trial->n; i++) {
         struct product *product = &trial->products[i];
-        describe(product, chain->type, &chain->matrices[i], chain->columns);
+        trial_describe(product, chain->type, &chain->matrices[i], chain->columns);
         if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &product->args) != 1)
             return error_raise(ENGINE_ERROR_UNSUPPORTED, "it supports no matmul of %s",
                                type_info(chain->type)->name);
@@ -188,7 +189,7 @@ static int create_buffers(struct trial *trial, const struct open_device *device,
     return status;
 }
 
-static void destroy(struct trial *trial)
+static void trial_destroy(struct trial *trial)
 {
     const struct engine_backend *backend = trial->backend;
     if (trial->recording) backend->recording_destroy(trial->recording);
@@ -213,10 +214,10 @@ int trial_run(const struct open_device *device, const struct trial_chain *chain,
     if (!status) status = create_weights(&trial, device, chain);
     if (!status) status = create_buffers(&trial, device, chain);
     if (!status) status = trial.backend->stream_create(device->handle, &trial.stream);
-    if (!status) status = record(&trial);
-    if (!status) status = run(&trial, least, rounds, &n_rounds);
+    if (!status) status = trial_record(&trial);
+    if (!status) status = trial_measure_runs(&trial, least, rounds, &n_rounds);
     if (!status && fastest) *fastest = rounds[0];
     if (!status && typical) *typical = rounds[n_rounds / 2];
-    destroy(&trial);
+    trial_destroy(&trial);
     return status;
 }

@@ -40,7 +40,7 @@ static double silu(double x)
     return x / (1 + exp(-x));
 }
 
-static double sigmoid(double x)
+static double embedding_sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
 }
@@ -52,7 +52,7 @@ static activation_function *matrices_activation(const char *name)
         const char *name;
         activation_function *compute;
     } all[] = {{"identity", identity}, {"tanh", tanh}, {"gelu", gelu},
-               {"relu", relu},         {"silu", silu}, {"sigmoid", sigmoid}};
+               {"relu", relu},         {"silu", silu}, {"sigmoid", embedding_sigmoid}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(name, all[i].name) == 0) return all[i].compute;
     return NULL;
@@ -328,7 +328,7 @@ void head_free(struct head *head)
 
 /* ---- Computing ----------------------------------------------------------------------------------------- */
 
-static void normalise(const struct head *head, double *x)
+static void embedding_normalise(const struct head *head, double *x)
 {
     double mean = 0, variance = 0, n = head->n_dense;
     for (uint32_t i = 0; i < head->n_dense; i++) mean += x[i] / n;
@@ -348,7 +348,7 @@ void head_apply(const struct head *head, const double *state, float *scores)
     if (head->dense) {
         for (uint32_t i = 0; i < head->n_dense; i++)
             head->between[i] = head->activation(matrices_row(head->dense, head->dense_bias, n, i, state));
-        if (head->norm) normalise(head, head->between);
+        if (head->norm) embedding_normalise(head, head->between);
         x = head->between;
         n = head->n_dense;
     }

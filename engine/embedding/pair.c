@@ -154,7 +154,7 @@ static int refuse_limit(size_t n_most)
 }
 
 /* Shortens two texts to n_most tokens together: the longer one until both are as long, then both. */
-static void shorten(size_t *n_first, size_t *n_second, size_t n_most)
+static void pair_shorten(size_t *n_first, size_t *n_second, size_t n_most)
 {
     if (*n_first + *n_second <= n_most) return;
     size_t shorter = *n_first < *n_second ? *n_first : *n_second, half = n_most / 2;
@@ -198,7 +198,7 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
     size_t n_special = n_added + (*two_between ? n_behind : 0) + n_behind, n_kept = plain.count;
     if (!status && n_most > 0 && n_special > n_most) status = refuse_limit(n_most);
     if (!status && n_most > 0) {
-        shorten(&n_kept, &other.count, n_most - n_special);
+        pair_shorten(&n_kept, &other.count, n_most - n_special);
         size_t end = n_before + plain.count;
         if (n_kept < plain.count)
             memmove(pair->ids + n_before + n_kept, pair->ids + end, n_behind * sizeof *pair->ids);

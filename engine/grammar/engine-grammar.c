@@ -134,8 +134,8 @@ bool grammar_is_for(const struct engine_grammar *grammar, const struct engine_mo
 /* ---- Matches ---- */
 
 /* Wraps a match, unless making it failed. */
-static int wrap(struct engine_grammar *grammar, int status, struct grammar_match *match,
-                struct engine_match **out)
+static int grammar_wrap(struct engine_grammar *grammar, int status, struct grammar_match *match,
+                        struct engine_match **out)
 {
     if (status) return status;
     struct engine_match *created = malloc(sizeof *created);
@@ -154,14 +154,14 @@ int engine_match_create(struct engine_grammar *grammar, int begins_text, struct 
 {
     struct grammar_match *match = NULL;
     int status = grammar_match_create(grammar->grammar, begins_text && grammar->strips, &match);
-    return wrap(grammar, status, match, out);
+    return grammar_wrap(grammar, status, match, out);
 }
 
 int engine_match_copy(const struct engine_match *match, struct engine_match **out)
 {
     struct grammar_match *copy = NULL;
     int status = grammar_match_copy(match->match, &copy);
-    return wrap(match->grammar, status, copy, out);
+    return grammar_wrap(match->grammar, status, copy, out);
 }
 
 void engine_match_destroy(struct engine_match *match)

@@ -44,8 +44,8 @@ static bool find_change(const struct adapter *adapter, const struct model_tensor
 }
 
 /* Whether the factors have the shape of the weight. */
-static bool fits(struct graph *graph, const struct adapter *adapter, const struct change *change,
-                 const struct value *weight)
+static bool adapters_fits(struct graph *graph, const struct adapter *adapter, const struct change *change,
+                          const struct value *weight)
 {
     const struct adapter_part *part = change->part;
     const uint64_t *w = weight->tensor.ne, *a = part->a.ne, *b = part->b.ne;
@@ -87,12 +87,12 @@ static const struct model_tensor *rows_of_b(struct graph *graph, const struct ch
 }
 
 /* `output` plus what one adapter adds. */
-static struct value *apply(struct graph *graph, size_t number, const struct adapted *adapted,
-                           const struct change *change, struct value *output)
+static struct value *adapters_apply(struct graph *graph, size_t number, const struct adapted *adapted,
+                                    const struct change *change, struct value *output)
 {
     const struct model_tensor *tensor = graph->weights[adapted->weight->index].tensor;
     float scale = change->part->scale * graph->adapters[number].scale;
-    if (!fits(graph, graph->adapters[number].adapter, change, adapted->weight)) return NULL;
+    if (!adapters_fits(graph, graph->adapters[number].adapter, change, adapted->weight)) return NULL;
     const struct model_tensor *rows = rows_of_b(graph, change, number, tensor);
     if (!rows) return NULL;
     struct value *a = add_factor(graph, &change->part->a, adapted->weight);
@@ -119,7 +119,7 @@ struct value *graph_adapt(struct graph *graph, const struct adapted *adapted, st
     for (size_t i = 0; i < graph->n_adapters && output; i++) {
         struct change change;
         if (find_change(graph->adapters[i].adapter, tensor, adapted->is_rows, &change))
-            output = apply(graph, i, adapted, &change, output);
+            output = adapters_apply(graph, i, adapted, &change, output);
     }
     return output;
 }

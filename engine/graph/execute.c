@@ -58,7 +58,7 @@ static void bind_values(const struct executor *executor, struct schedule *schedu
 }
 
 static int enqueue_run(const struct executor *executor, const struct schedule *schedule,
-                       const struct step *step)
+                       const struct schedule_step *step)
 {
     const struct engine_backend *backend = device_at(executor, step->device)->backend;
     for (size_t i = 0; i < step->n_nodes; i++) {
@@ -70,7 +70,7 @@ static int enqueue_run(const struct executor *executor, const struct schedule *s
 }
 
 static int record_step(const struct executor *executor, const struct schedule *schedule,
-                       const struct step *step, struct engine_recording **recording)
+                       const struct schedule_step *step, struct engine_recording **recording)
 {
     const struct engine_backend *backend = device_at(executor, step->device)->backend;
     struct engine_stream *stream = executor->streams[step->device];
@@ -97,8 +97,8 @@ int prepared_create(const struct executor *executor, struct schedule *schedule, 
     error_clear();
     bind_values(executor, schedule);
     for (size_t i = 0; i < schedule->n_steps; i++) {
-        const struct step *step = &schedule->steps[i];
-        if (step->kind != STEP_RUN || !records(device_at(executor, step->device)->backend)) continue;
+        const struct schedule_step *step = &schedule->steps[i];
+        if (step->kind != SCHEDULE_RUN || !records(device_at(executor, step->device)->backend)) continue;
         int status = on_device(executor, step->device, record_step(executor, schedule, step, &recordings[i]));
         if (status) {
             prepared_destroy(executor, made);
@@ -211,8 +211,8 @@ static int copy_storage(struct executor *executor, const struct storage *source,
 }
 
 /* Hands out a watched value from where it is, or through the staging memory. */
-static int hand_out(struct executor *executor, const struct schedule *schedule, const struct step *step,
-                    const struct watcher *watcher)
+static int hand_out(struct executor *executor, const struct schedule *schedule,
+                    const struct schedule_step *step, const struct watcher *watcher)
 {
     const struct storage *storage = &schedule->storages[step->source];
     ENGINE_ASSERT(watcher && step->target < schedule->graph->n_watches);
@@ -253,8 +253,8 @@ static int read_operand(const struct executor *executor, uint32_t device, const 
 }
 
 /* Hands out the input of a product, and its experts. */
-static int hand_out_input(struct executor *executor, const struct graph *graph, const struct step *step,
-                          const struct watcher *watcher)
+static int hand_out_input(struct executor *executor, const struct graph *graph,
+                          const struct schedule_step *step, const struct watcher *watcher)
 {
     const struct node *node = &graph->nodes[step->first_node];
     const struct engine_op_matmul *args = &node->args.matmul;
@@ -284,10 +284,10 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
                     const struct watcher *watcher)
 {
     const struct schedule *schedule = prepared->schedule;
-    const struct step *step = &schedule->steps[number];
-    if (step->kind == STEP_WATCH) return hand_out(executor, schedule, step, watcher);
-    if (step->kind == STEP_INPUT) return hand_out_input(executor, schedule->graph, step, watcher);
-    if (step->kind == STEP_COPY)
+    const struct schedule_step *step = &schedule->steps[number];
+    if (step->kind == SCHEDULE_WATCH) return hand_out(executor, schedule, step, watcher);
+    if (step->kind == SCHEDULE_INPUT) return hand_out_input(executor, schedule->graph, step, watcher);
+    if (step->kind == SCHEDULE_COPY)
         return copy_storage(executor, &schedule->storages[step->source], &schedule->storages[step->target]);
     int status = flush_others(executor, step->device);
     if (status) return status;

@@ -41,8 +41,8 @@ static struct node *matmul_behind(const struct fuse *fuse, const struct engine_t
 }
 
 /* Turns `node` into `args` of a matmul if the device agrees; `absorbed` and `absorbed2` then disappear. */
-static void replace(const struct fuse *fuse, struct node *node, const struct engine_op_matmul *args,
-                    struct node *absorbed, struct node *absorbed2)
+static void fuse_replace(const struct fuse *fuse, struct node *node, const struct engine_op_matmul *args,
+                         struct node *absorbed, struct node *absorbed2)
 {
     union op_args fused = {.matmul = *args};
     ENGINE_ASSERT(absorbed->device == node->device && (!absorbed2 || absorbed2->device == node->device));
@@ -88,7 +88,7 @@ static void fuse_gate(const struct fuse *fuse, struct node *node)
     args.gate = gate->args.matmul.weight;
     args.activation = activate->activation;
     args.output = activate->output;
-    replace(fuse, node, &args, gate, up);
+    fuse_replace(fuse, node, &args, gate, up);
 }
 
 /* activation(matmul), with its bias */
@@ -101,7 +101,7 @@ static void fuse_activation(const struct fuse *fuse, struct node *node)
     if (args.gate || args.residual || args.activation || args.mix || is_per_head(&args)) return;
     args.activation = activate->activation;
     args.output = activate->output;
-    replace(fuse, node, &args, matmul, NULL);
+    fuse_replace(fuse, node, &args, matmul, NULL);
 }
 
 /* matmul + bias, matmul + residual, residual + matmul */
@@ -124,7 +124,7 @@ static void fuse_add(const struct fuse *fuse, struct node *node)
         args.residual = b;
     }
     args.output = node->args.binary.output;
-    replace(fuse, node, &args, matmul, NULL);
+    fuse_replace(fuse, node, &args, matmul, NULL);
 }
 
 int graph_fuse(struct graph *graph, fuse_question supports, void *user)

@@ -36,7 +36,7 @@ uint64_t place_bytes(const struct place_tensor *tensors, const uint32_t *device,
     return extra_bytes(tensors, device, i, i, device[i]);
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t place_add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -47,7 +47,7 @@ static uint64_t cost(const struct state *state, size_t i, uint32_t d)
     const struct place_tensor *tensors = state->request->tensors;
     uint64_t sum = 0;
     for (; i != PLACE_NONE; i = tensors[i].next)
-        sum = add(sum, extra_bytes(tensors, state->device, state->request->n_tensors, i, d));
+        sum = place_add(sum, extra_bytes(tensors, state->device, state->request->n_tensors, i, d));
     return sum;
 }
 
@@ -56,12 +56,12 @@ static bool leads(const struct place_request *request, size_t i)
     return request->tensors[i].leader == i;
 }
 
-static void put(struct state *state, size_t i, uint32_t d)
+static void place_put(struct state *state, size_t i, uint32_t d)
 {
     ENGINE_ASSERT(leads(state->request, i) && state->device[i] == UNPLACED);
     ENGINE_ASSERT(d < state->request->n_devices && place_can(&state->request->tensors[i], d));
     if (state->used[d] == 0 && d > 0) state->used[d] = state->request->devices[d].activations;
-    state->used[d] = add(state->used[d], cost(state, i, d));
+    state->used[d] = place_add(state->used[d], cost(state, i, d));
     for (; i != PLACE_NONE; i = state->request->tensors[i].next) state->device[i] = d;
 }
 
@@ -88,12 +88,12 @@ static bool put_part(struct state *state, enum place_part part, uint32_t layer, 
     bool any = false;
     for (size_t i = 0; i < request->n_tensors; i++) {
         if (!may_go(state, i, part, layer, share, d)) continue;
-        total = add(total, cost(state, i, d));
+        total = place_add(total, cost(state, i, d));
         any = true;
     }
     if (!any || (budget != PLACE_NO_LIMIT && total > budget)) return false;
     for (size_t i = 0; i < request->n_tensors; i++)
-        if (may_go(state, i, part, layer, share, d)) put(state, i, d);
+        if (may_go(state, i, part, layer, share, d)) place_put(state, i, d);
     return true;
 }
 
@@ -109,7 +109,7 @@ static void apply_rules(struct state *state)
         for (size_t r = 0; r < request->n_rules && state->device[i] == UNPLACED && leads(request, i); r++) {
             const struct place_rule *rule = &request->rules[r];
             if (!place_matches(rule->pattern, request->tensors[i].name)) continue;
-            put(state, i, place_can(&request->tensors[i], rule->device) ? rule->device : 0);
+            place_put(state, i, place_can(&request->tensors[i], rule->device) ? rule->device : 0);
         }
     }
 }
@@ -238,7 +238,7 @@ static void offload_experts(struct state *state, uint32_t n_layers)
 }
 
 /* Starts over from the rules alone. */
-static void start(struct state *state)
+static void place_start(struct state *state)
 {
     memset(state->used, 0, sizeof *state->used * PLACE_MAX_DEVICES);
     for (size_t i = 0; i < state->request->n_tensors; i++) state->device[i] = UNPLACED;
@@ -275,16 +275,16 @@ uint32_t place_tensors(const struct place_request *request, uint32_t *device,
     struct state state = {.request = request, .device = device, .used = used};
     find_order(&state);
     keep_machines_together(&state);
-    start(&state);
+    place_start(&state);
     uint32_t layers = request->n_devices > 1 ? offload_layers(&state, WHOLE) : 0;
     if (layers < request->n_layers && layers < request->offload && request->experts_stay &&
         has_experts(request)) {
-        start(&state);
+        place_start(&state);
         layers = offload_layers(&state, BUT_EXPERTS);
         offload_experts(&state, layers);
     }
     for (size_t i = 0; i < request->n_tensors; i++)
-        if (device[i] == UNPLACED && leads(request, i)) put(&state, i, 0);
+        if (device[i] == UNPLACED && leads(request, i)) place_put(&state, i, 0);
     for (size_t i = 0; i < request->n_tensors; i++)
         ENGINE_ASSERT(device[i] == device[request->tensors[i].leader]);
     return layers;

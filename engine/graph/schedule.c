@@ -65,7 +65,7 @@ static uint32_t add_storage(struct build *build, struct value *root, uint32_t de
     return number;
 }
 
-static int add_step(struct schedule *schedule, const struct step *step)
+static int add_step(struct schedule *schedule, const struct schedule_step *step)
 {
     if (!ARRAY_GROW(schedule->steps, schedule->n_steps)) return error_memory("schedule");
     schedule->steps[schedule->n_steps++] = *step;
@@ -94,9 +94,10 @@ static int store_root(struct build *build, struct value *root, uint32_t device, 
             build->lifetimes[source].death = now;
             build->schedule->n_copies++;
             build->schedule->copy_bytes += build->schedule->storages[*slot].size;
-            int status = add_step(
-                build->schedule,
-                &(struct step){.kind = STEP_COPY, .device = device, .source = source, .target = *slot});
+            int status =
+                add_step(build->schedule,
+                         &(struct schedule_step){
+                             .kind = SCHEDULE_COPY, .device = device, .source = source, .target = *slot});
             if (status) return status;
         }
     }
@@ -132,23 +133,24 @@ static int add_watches(struct build *build, const struct value *root, uint32_t d
     int status = ENGINE_OK;
     for (size_t i = 0; i < graph->n_watches && !status; i++)
         if (graph->watches[i].value == root)
-            status = add_step(build->schedule,
-                              &(struct step){.kind = STEP_WATCH,
-                                             .device = device,
-                                             .source = build->stored[root->id * build->n_devices + device],
-                                             .target = i});
+            status = add_step(
+                build->schedule,
+                &(struct schedule_step){.kind = SCHEDULE_WATCH,
+                                        .device = device,
+                                        .source = build->stored[root->id * build->n_devices + device],
+                                        .target = i});
     return status;
 }
 
 /* Adds the node to the last step if that runs on the same device. */
 static int add_run(struct schedule *schedule, const struct node *node, size_t now)
 {
-    struct step *last = schedule->n_steps ? &schedule->steps[schedule->n_steps - 1] : NULL;
-    if (last && last->kind == STEP_RUN && last->device == node->device) {
+    struct schedule_step *last = schedule->n_steps ? &schedule->steps[schedule->n_steps - 1] : NULL;
+    if (last && last->kind == SCHEDULE_RUN && last->device == node->device) {
         last->n_nodes++;
         return ENGINE_OK;
     }
-    return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
+    return add_step(schedule, &(struct schedule_step){SCHEDULE_RUN, node->device, now, 1, 0, 0});
 }
 
 /* Hands out the input of a product with a weight of the model: the operation may overwrite it. Factors of
@@ -159,7 +161,7 @@ static int add_input_watch(struct build *build, const struct node *node, size_t 
     if (!(graph->shape.watch & WATCH_INPUTS) || node->op != ENGINE_OP_MATMUL) return ENGINE_OK;
     const struct value *weight = value_of(node->args.matmul.weight);
     if (weight->kind != VALUE_WEIGHT || graph->weights[weight->index].changes != NO_WEIGHT) return ENGINE_OK;
-    return add_step(build->schedule, &(struct step){STEP_INPUT, node->device, now, 1, 0, 0});
+    return add_step(build->schedule, &(struct schedule_step){SCHEDULE_INPUT, node->device, now, 1, 0, 0});
 }
 
 static int add_node(struct build *build, size_t now)
@@ -366,9 +368,9 @@ cleanup:
     return status;
 }
 
-static bool writes_cache(const struct schedule *schedule, const struct step *step)
+static bool writes_cache(const struct schedule *schedule, const struct schedule_step *step)
 {
-    for (size_t i = 0; step->kind == STEP_RUN && i < step->n_nodes; i++)
+    for (size_t i = 0; step->kind == SCHEDULE_RUN && i < step->n_nodes; i++)
         if (op_has(schedule->graph->nodes[step->first_node + i].op, OP_CACHE | OP_STATE, OP_OUT)) return true;
     return false;
 }

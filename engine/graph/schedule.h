@@ -17,20 +17,20 @@ struct storage {
     uint64_t size;
 };
 
-/* STEP_INPUT: hands out the input of a product (WATCH_INPUTS) just before its STEP_RUN. */
-enum step_kind { STEP_RUN, STEP_COPY, STEP_WATCH, STEP_INPUT };
+/* SCHEDULE_INPUT: hands out the input of a product (WATCH_INPUTS) just before its SCHEDULE_RUN. */
+enum schedule_step_kind { SCHEDULE_RUN, SCHEDULE_COPY, SCHEDULE_WATCH, SCHEDULE_INPUT };
 
-struct step {
-    enum step_kind kind;
+struct schedule_step {
+    enum schedule_step_kind kind;
     uint32_t device;            /* that runs the step, receives the copy, or has the watched value */
-    size_t first_node, n_nodes; /* STEP_RUN; STEP_INPUT: the product */
-    size_t source;              /* STEP_COPY, STEP_WATCH: index of a storage */
-    size_t target;              /* STEP_COPY: index of a storage; STEP_WATCH: of the graph's watch */
+    size_t first_node, n_nodes; /* SCHEDULE_RUN; SCHEDULE_INPUT: the product */
+    size_t source;              /* SCHEDULE_COPY, SCHEDULE_WATCH: index of a storage */
+    size_t target;              /* SCHEDULE_COPY: index of a storage; SCHEDULE_WATCH: of the graph's watch */
 };
 
 struct schedule {
     struct graph *graph; /* owned; its nodes point to the values of the device that they run on */
-    struct step *steps;
+    struct schedule_step *steps;
     size_t n_steps;
     struct storage *storages;
     size_t n_storages;

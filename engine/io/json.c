@@ -17,7 +17,7 @@
 
 /* Jansson says by NULL that memory has run out, which then stands in for a value or leaves a field out: too
  * many places to check each. A command has nothing to go on with, so it ends here. */
-static void *allocate(size_t size)
+static void *json_malloc(size_t size)
 {
     void *block = malloc(size);
     if (block) return block;
@@ -26,7 +26,7 @@ static void *allocate(size_t size)
 
 void json_end_without_memory(void)
 {
-    json_set_alloc_funcs(allocate, free);
+    json_set_alloc_funcs(json_malloc, free);
 }
 
 /* ---- Values ---- */

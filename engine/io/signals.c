@@ -59,7 +59,7 @@ static uintptr_t read_number(const char **text)
 
 /* Whether a line describes the mapping that has the address; *path: the start of its path, NULL if it has
  * none. */
-static bool holds(const char *line, uintptr_t address, const char **path)
+static bool signals_holds(const char *line, uintptr_t address, const char **path)
 {
     uintptr_t start = read_number(&line);
     if (*line++ != '-') return false;
@@ -99,7 +99,7 @@ static bool mapped_file_at(const void *address, char *path, size_t size)
             }
             line[used] = '\0';
             used = 0;
-            over = holds(line, (uintptr_t)address, &found);
+            over = signals_holds(line, (uintptr_t)address, &found);
         }
     close(maps);
     if (!over || !is_file(found)) return false;
@@ -137,7 +137,7 @@ static void on_broken_pipe(int signal_number)
     reader_is_gone = interrupted = 1;
 }
 
-static void put(const char *text)
+static void signals_put(const char *text)
 {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written; /* a failure could not be reported */
@@ -156,10 +156,10 @@ static void on_bus_error(int signal_number, siginfo_t *info, void *context)
     while (atomic_flag_test_and_set(&told)) pause(); /* wait until the first thread ends the process */
     output_discard();
     terminal_state_restore();
-    if (progress_is_shown) put("\r\033[K");
-    put("engine: ");
-    put(path);
-    put(": the file was truncated while in use, or cannot be read any more\n");
+    if (progress_is_shown) signals_put("\r\033[K");
+    signals_put("engine: ");
+    signals_put(path);
+    signals_put(": the file was truncated while in use, or cannot be read any more\n");
     _exit(1);
 }
 

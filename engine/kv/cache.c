@@ -44,7 +44,7 @@ static bool is_empty(const struct kv_cache *cache)
 
 /* ---- Beginning and end -------------------------------------------------------------------------------- */
 
-static bool allocate(struct kv_cache *cache, uint32_t max_blocks, uint32_t n_blocks)
+static bool cache_allocate(struct kv_cache *cache, uint32_t max_blocks, uint32_t n_blocks)
 {
     size_t n_sequences = cache->n_sequences;
     cache->sequences = calloc(n_sequences, sizeof *cache->sequences);
@@ -62,7 +62,7 @@ struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t 
     if (!cache) return NULL;
     cache->n_sequences = n_sequences;
     cache->n_positions = n_positions;
-    if (n_blocks > INT32_MAX / KV_BLOCK_SIZE || !allocate(cache, max_blocks, n_blocks)) {
+    if (n_blocks > INT32_MAX / KV_BLOCK_SIZE || !cache_allocate(cache, max_blocks, n_blocks)) {
         kv_destroy(cache);
         return NULL;
     }
@@ -204,7 +204,7 @@ static void give_up_reach(struct kv_cache *cache, struct sequence *sequence)
 }
 
 /* Forgets the positions from `length` on, whether the rest can be continued or not. */
-static void cut(struct kv_cache *cache, struct sequence *sequence, uint32_t length)
+static void cache_cut(struct kv_cache *cache, struct sequence *sequence, uint32_t length)
 {
     if (length >= sequence->length) return;
     for (uint32_t i = kv_blocks_for(sequence->length); i > kv_blocks_for(length); i--) {
@@ -228,11 +228,11 @@ static void settle_from(struct kv_cache *cache, struct sequence *sequence, uint3
     uint32_t before;
     do {
         before = sequence->length;
-        cut(cache, sequence, continuable(cache, sequence, before));
-        if (cache->states) cut(cache, sequence, kv_states_known(cache->states, from, sequence->length));
+        cache_cut(cache, sequence, continuable(cache, sequence, before));
+        if (cache->states) cache_cut(cache, sequence, kv_states_known(cache->states, from, sequence->length));
     } while (sequence->length != before);
     if (cache->states && !kv_states_go(cache->states, from, number_of(cache, sequence), sequence->length)) {
-        cut(cache, sequence, 0);
+        cache_cut(cache, sequence, 0);
         kv_states_go(cache->states, from, number_of(cache, sequence), 0);
     }
     sequence->n_seen = sequence->length;
@@ -419,7 +419,7 @@ void kv_copies_failed(struct kv_cache *cache)
 
 /* Replaces block i of a sequence by `same`, which has the same contents, or had them if it has no place.
  * False: it has none, and that of the block has other users. */
-static bool replace(struct kv_cache *cache, struct sequence *sequence, uint32_t i, int32_t same)
+static bool cache_replace(struct kv_cache *cache, struct sequence *sequence, uint32_t i, int32_t same)
 {
     int32_t b = sequence->blocks[i];
     if (cache->pool.places && i >= sequence->first) {
@@ -448,7 +448,7 @@ static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
         int32_t same = blocks_find(&cache->pool, parent, blocks_tokens(&cache->pool, b));
         if (same == NO_BLOCK)
             blocks_insert(&cache->pool, b, parent);
-        else if (same != b && !replace(cache, sequence, i, same))
+        else if (same != b && !cache_replace(cache, sequence, i, same))
             break;
         struct block *block = &cache->pool.blocks[sequence->blocks[i]];
         block->is_generated = generated && (same == NO_BLOCK || block->is_generated);
@@ -509,7 +509,7 @@ void kv_truncate(struct kv_cache *cache, uint32_t s, uint32_t length)
 {
     struct sequence *sequence = sequence_at(cache, s);
     if (length >= sequence->length) return;
-    cut(cache, sequence, length);
+    cache_cut(cache, sequence, length);
     settle(cache, sequence);
 }
 
@@ -578,7 +578,7 @@ uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uin
     struct sequence *sequence = sequence_at(cache, s);
     if (n_tokens > cache->n_positions) n_tokens = cache->n_positions;
     if (cache->states) return reuse_state(cache, s, tokens, n_tokens);
-    cut(cache, sequence, kv_common(cache, s, tokens, n_tokens));
+    cache_cut(cache, sequence, kv_common(cache, s, tokens, n_tokens));
     give_up_reach(cache, sequence);
     /* Matches continue from the last block in the tree, whether it is the sequence's own or another's. */
     uint32_t i = sequence->n_known;
@@ -586,7 +586,7 @@ uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uin
     while ((i + 1) * KV_BLOCK_SIZE <= n_tokens) {
         int32_t b = blocks_find(&cache->pool, last, tokens + (size_t)i * KV_BLOCK_SIZE);
         if (b == NO_BLOCK) break;
-        cut(cache, sequence, i * KV_BLOCK_SIZE);
+        cache_cut(cache, sequence, i * KV_BLOCK_SIZE);
         blocks_own(&cache->pool, b);
         sequence->blocks[i++] = last = b;
         sequence->length = i * KV_BLOCK_SIZE;

@@ -50,7 +50,7 @@ void kv_states_destroy(struct kv_states *states)
 }
 
 /* The snapshot of the greatest position up to `length`; NULL: there is none. */
-static struct snapshot *find(const struct kv_states *states, uint32_t sequence, uint32_t length)
+static struct snapshot *states_find(const struct kv_states *states, uint32_t sequence, uint32_t length)
 {
     struct snapshot *best = NULL;
     for (uint32_t i = 0; i < states->n_snapshots; i++) {
@@ -65,7 +65,7 @@ static struct snapshot *find(const struct kv_states *states, uint32_t sequence, 
 uint32_t kv_states_known(const struct kv_states *states, uint32_t sequence, uint32_t length)
 {
     ENGINE_ASSERT(sequence < states->n_sequences);
-    const struct snapshot *snapshot = find(states, sequence, length);
+    const struct snapshot *snapshot = states_find(states, sequence, length);
     uint32_t known = snapshot ? snapshot->position : 0, own = states->at[sequence];
     return own != NOWHERE && own <= length && own > known ? own : known;
 }
@@ -90,7 +90,7 @@ static bool add_copy(struct kv_states *states, uint32_t from, uint32_t to)
     return true;
 }
 
-static void forget(struct kv_states *states, uint32_t sequence, uint32_t beyond)
+static void states_forget(struct kv_states *states, uint32_t sequence, uint32_t beyond)
 {
     for (uint32_t i = 0; i < states->n_snapshots; i++) {
         struct snapshot *snapshot = &states->snapshots[i];
@@ -104,7 +104,7 @@ bool kv_states_go(struct kv_states *states, uint32_t from, uint32_t to, uint32_t
     if (position > 0 && !(from == to && states->at[from] == position)) {
         uint32_t source = from;
         if (states->at[from] != position) {
-            struct snapshot *snapshot = find(states, from, position);
+            struct snapshot *snapshot = states_find(states, from, position);
             ENGINE_ASSERT(snapshot && snapshot->position == position); /* it is known */
             snapshot->used = ++states->clock;
             source = states->n_sequences + (uint32_t)(snapshot - states->snapshots);
@@ -112,13 +112,13 @@ bool kv_states_go(struct kv_states *states, uint32_t from, uint32_t to, uint32_t
         if (!add_copy(states, source, to)) return false;
     }
     states->at[to] = position;
-    forget(states, to, position);
+    states_forget(states, to, position);
     return true;
 }
 
 /* The snapshot to give up for another one: a free one, the least recently used, or with is_within the
  * sequence's own of that kind. */
-static struct snapshot *choose(const struct kv_states *states, uint32_t sequence, bool is_within)
+static struct snapshot *states_choose(const struct kv_states *states, uint32_t sequence, bool is_within)
 {
     struct snapshot *chosen = NULL;
     for (uint32_t i = 0; i < states->n_snapshots; i++) {
@@ -133,9 +133,9 @@ static struct snapshot *choose(const struct kv_states *states, uint32_t sequence
 
 void kv_states_keep(struct kv_states *states, uint32_t sequence, uint32_t length, bool is_within)
 {
-    const struct snapshot *same = find(states, sequence, length);
+    const struct snapshot *same = states_find(states, sequence, length);
     if (states->at[sequence] != length || (same && same->position == length)) return;
-    struct snapshot *chosen = choose(states, sequence, is_within);
+    struct snapshot *chosen = states_choose(states, sequence, is_within);
     if (!chosen || !add_copy(states, sequence, states->n_sequences + (uint32_t)(chosen - states->snapshots)))
         return; /* without it, more is computed again */
     *chosen = (struct snapshot){sequence, length, ++states->clock, is_within};

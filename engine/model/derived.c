@@ -64,8 +64,8 @@ const struct model_tensor *derived_find(const struct derived *derived, const cha
 }
 
 /* Adds a tensor of this name, type and shape; takes ownership of `owned`, even on failure. */
-static struct model_tensor *add(struct derived *derived, const char *name, uint32_t type,
-                                const uint64_t ne[3], void *owned)
+static struct model_tensor *derived_add(struct derived *derived, const char *name, uint32_t type,
+                                        const uint64_t ne[3], void *owned)
 {
     struct derived_tensor *added = calloc(1, sizeof *added);
     char *copy = strdup(name);
@@ -102,7 +102,7 @@ const struct model_tensor *derived_view(struct derived *derived, const struct mo
     const struct type_info *info = type_info(source->type);
     ENGINE_ASSERT(ne[0] == source->ne[0] &&
                   first + ne[1] * ne[2] <= source->ne[1] * source->ne[2] * source->ne[3]);
-    struct model_tensor *view = add(derived, name, source->type, ne, NULL);
+    struct model_tensor *view = derived_add(derived, name, source->type, ne, NULL);
     if (!view) return NULL;
     view->source = source;
     view->maker = source->maker;
@@ -126,7 +126,7 @@ const struct model_tensor *derived_stack(struct derived *derived, const struct m
     for (size_t i = 1; i < n_parts; i++)
         ENGINE_ASSERT(parts[i]->type == parts[0]->type && parts[i]->size == parts[0]->size);
     const uint64_t ne[3] = {parts[0]->ne[0], parts[0]->ne[1], n_parts};
-    struct model_tensor *stack = add(derived, name, parts[0]->type, ne, (void *)kept);
+    struct model_tensor *stack = derived_add(derived, name, parts[0]->type, ne, (void *)kept);
     if (!stack) return NULL;
     stack->parts = kept;
     stack->n_parts = n_parts;
@@ -143,7 +143,7 @@ const struct model_tensor *derived_numbers(struct derived *derived, const struct
         return NULL;
     }
     struct model_tensor *tensor =
-        add(derived, name, ENGINE_TYPE_F32, (const uint64_t[3]){ne0, ne1, 1}, numbers);
+        derived_add(derived, name, ENGINE_TYPE_F32, (const uint64_t[3]){ne0, ne1, 1}, numbers);
     if (!tensor) return NULL;
     tensor->source = source;
     tensor->data = *values = numbers;

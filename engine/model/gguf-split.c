@@ -103,7 +103,7 @@ static int open_other(const struct model *model, const struct place *first, int6
 }
 
 /* Appends the tensors of all parts. */
-static int join(struct model *model, const struct place *first)
+static int split_join(struct model *model, const struct place *first)
 {
     size_t n = 0;
     struct model_tensor *joined;
@@ -162,5 +162,5 @@ int gguf_read(struct model *model)
     if (!model->parts) return error_memory("model");
     for (int64_t i = 1; i < place.count && !status; i++)
         status = open_other(model, &place, i, &model->parts[model->n_parts++]);
-    return status ? status : join(model, &place);
+    return status ? status : split_join(model, &place);
 }

@@ -16,7 +16,7 @@ struct sink {
     size_t at;
 };
 
-static void put(struct sink *sink, const void *bytes, size_t size)
+static void gguf_put(struct sink *sink, const void *bytes, size_t size)
 {
     if (sink->to && size > 0) memcpy(sink->to + sink->at, bytes, size);
     sink->at += size;
@@ -24,18 +24,18 @@ static void put(struct sink *sink, const void *bytes, size_t size)
 
 static void put_u32(struct sink *sink, uint32_t value)
 {
-    put(sink, &value, sizeof value);
+    gguf_put(sink, &value, sizeof value);
 }
 
 static void put_u64(struct sink *sink, uint64_t value)
 {
-    put(sink, &value, sizeof value);
+    gguf_put(sink, &value, sizeof value);
 }
 
 static void put_string(struct sink *sink, const char *data, size_t length)
 {
     put_u64(sink, length);
-    put(sink, data, length);
+    gguf_put(sink, data, length);
 }
 
 static void put_entry(struct sink *sink, const struct metadata_entry *entry)
@@ -49,7 +49,7 @@ static void put_entry(struct sink *sink, const struct metadata_entry *entry)
         put_u32(sink, entry->type);
     }
     if (entry->type != METADATA_STRING) {
-        put(sink, entry->values, entry->count * metadata_element_size(entry->type));
+        gguf_put(sink, entry->values, entry->count * metadata_element_size(entry->type));
         return;
     }
     const struct engine_string *strings = entry->values;
@@ -68,7 +68,7 @@ static void put_tensor(struct sink *sink, const struct gguf_tensor *tensor)
 static void put_all(struct sink *sink, const struct metadata *metadata, const struct gguf_tensor *tensors,
                     size_t n_tensors)
 {
-    put(sink, "GGUF", 4);
+    gguf_put(sink, "GGUF", 4);
     put_u32(sink, VERSION);
     put_u64(sink, n_tensors);
     put_u64(sink, metadata_count(metadata));

@@ -27,7 +27,7 @@ struct cursor {
     uint64_t size, at;
 };
 
-static bool take(struct cursor *cursor, uint64_t size, const uint8_t **bytes)
+static bool gguf_take(struct cursor *cursor, uint64_t size, const uint8_t **bytes)
 {
     if (size > cursor->size - cursor->at) return false;
     *bytes = cursor->data + cursor->at;
@@ -38,7 +38,7 @@ static bool take(struct cursor *cursor, uint64_t size, const uint8_t **bytes)
 static bool take_u32(struct cursor *cursor, uint32_t *value)
 {
     const uint8_t *bytes;
-    if (!take(cursor, sizeof *value, &bytes)) return false;
+    if (!gguf_take(cursor, sizeof *value, &bytes)) return false;
     memcpy(value, bytes, sizeof *value);
     return true;
 }
@@ -46,7 +46,7 @@ static bool take_u32(struct cursor *cursor, uint32_t *value)
 static bool take_u64(struct cursor *cursor, uint64_t *value)
 {
     const uint8_t *bytes;
-    if (!take(cursor, sizeof *value, &bytes)) return false;
+    if (!gguf_take(cursor, sizeof *value, &bytes)) return false;
     memcpy(value, bytes, sizeof *value);
     return true;
 }
@@ -55,7 +55,7 @@ static bool take_string(struct cursor *cursor, struct engine_string *value)
 {
     uint64_t length;
     const uint8_t *bytes;
-    if (!take_u64(cursor, &length) || !take(cursor, length, &bytes)) return false;
+    if (!take_u64(cursor, &length) || !gguf_take(cursor, length, &bytes)) return false;
     *value = (struct engine_string){(const char *)bytes, (size_t)length};
     return true;
 }
@@ -105,7 +105,8 @@ static int read_numbers(const struct model *model, struct cursor *cursor, struct
 {
     uint64_t size;
     const uint8_t *bytes;
-    if (checked_mul(entry->count, metadata_element_size(entry->type), &size) || !take(cursor, size, &bytes))
+    if (checked_mul(entry->count, metadata_element_size(entry->type), &size) ||
+        !gguf_take(cursor, size, &bytes))
         return fail_cut(model, entry->key);
     if (entry->type == METADATA_BOOL)
         for (size_t i = 0; i < entry->count; i++)

@@ -68,7 +68,7 @@ static size_t place_of(const struct imatrix_sums *sums, const char *name)
     return low;
 }
 
-static int insert(struct imatrix_sums *sums, size_t place, const struct sum *shape)
+static int sums_insert(struct imatrix_sums *sums, size_t place, const struct sum *shape)
 {
     uint64_t n_values;
     if (checked_mul(shape->n_columns, shape->n_matrices, &n_values) || n_values > SIZE_MAX / sizeof(double))
@@ -91,11 +91,11 @@ static int insert(struct imatrix_sums *sums, size_t place, const struct sum *sha
 }
 
 /* The sums of a matrix of this name and shape. */
-static int find(struct imatrix_sums *sums, const struct sum *shape, struct sum **found)
+static int sums_find(struct imatrix_sums *sums, const struct sum *shape, struct sum **found)
 {
     size_t place = place_of(sums, shape->name);
     if (place == sums->n || strcmp(sums->items[place].name, shape->name) != 0) {
-        int status = insert(sums, place, shape);
+        int status = sums_insert(sums, place, shape);
         if (status) return status;
     }
     struct sum *sum = *found = &sums->items[place];
@@ -149,7 +149,7 @@ int imatrix_sums_add(struct imatrix_sums *sums, const struct imatrix_input *inpu
     if (input->n_rows != rows_wanted && !(input->experts && input->n_rows == 1))
         return error_raise(ENGINE_ERROR_ARGUMENT, "%s: %" PRIu64 " rows of a token for %" PRIu64 " matrices",
                            input->name, input->n_rows, rows_wanted);
-    int status = find(sums, &shape, &sum);
+    int status = sums_find(sums, &shape, &sum);
     for (uint64_t t = 0; t < input->n_tokens && !status; t++)
         if (!add_token(sum, input, t))
             status = error_raise(ENGINE_ERROR_DATA,
@@ -186,7 +186,7 @@ static int merge_entry(struct imatrix_sums *sums, const char *path, const struct
         if (!(entry->counts[c] >= 0 && entry->counts[c] < 1e15f))
             return error_raise(ENGINE_ERROR_DATA, "%s: %s has counts that are not numbers of tokens", path,
                                entry->name);
-    int status = find(sums, &shape, &sum);
+    int status = sums_find(sums, &shape, &sum);
     if (status) return error_wrap(status, "%s", path);
     for (uint64_t i = 0; i < entry->n; i++)
         sum->squares[i] += (double)entry->means[i] * (double)entry->counts[i / n_columns];

@@ -146,7 +146,7 @@ static bool is_name(const uint8_t *bytes, int32_t n)
     return n <= MAX_NAME;
 }
 
-static int damaged(const struct reader *reader, int32_t entry)
+static int imatrix_damaged(const struct reader *reader, int32_t entry)
 {
     return error_raise(ENGINE_ERROR_DATA, "%s: no importance matrix of llama-imatrix, or damaged at entry %d",
                        reader->path, entry + 1);
@@ -159,7 +159,7 @@ static int read_entry(struct reader *reader, int32_t number, struct imatrix *ima
     if (!take_count(reader, 1, &length) || !take_bytes(reader, (uint64_t)length, &name) ||
         !is_name(name, length) || !take_count(reader, 0, &calls) || !take_count(reader, 1, &n) ||
         !take_bytes(reader, (uint64_t)n * sizeof(float), &values))
-        return damaged(reader, number);
+        return imatrix_damaged(reader, number);
     int status = add_entry(imatrix, (const char *)name, (size_t)length, (uint64_t)n);
     if (status) return status;
     float *means = imatrix->entries[imatrix->n_entries - 1].means;

@@ -60,8 +60,8 @@ static int32_t kind_of(size_t id, const char *text, size_t length)
     return spells_byte(text, length) ? KIND_BYTE : KIND_NORMAL;
 }
 
-static int parse(const char *path, const uint8_t *data, uint64_t size, struct metadata *metadata,
-                 struct vocabulary *vocabulary)
+static int llama2c_parse_vocabulary(const char *path, const uint8_t *data, uint64_t size,
+                                    struct metadata *metadata, struct vocabulary *vocabulary)
 {
     int32_t longest, length;
     if (size < sizeof longest)
@@ -108,7 +108,7 @@ static const char chat_template[] =
     "{%- endif %}"
     "{%- endfor %}";
 
-static int describe(struct metadata *metadata, const struct vocabulary *vocabulary)
+static int llama2c_describe(struct metadata *metadata, const struct vocabulary *vocabulary)
 {
     const struct metadata_entry arrays[] = {
         {"tokenizer.ggml.tokens", METADATA_STRING, true, vocabulary->n_tokens, vocabulary->tokens},
@@ -150,8 +150,8 @@ int llama2c_read_tokenizer(const char *path, size_t n_tokens, struct metadata *m
         status = error_memory("vocabulary");
         goto cleanup;
     }
-    status = parse(path, data, size, metadata, &vocabulary);
-    if (!status) status = describe(metadata, &vocabulary);
+    status = llama2c_parse_vocabulary(path, data, size, metadata, &vocabulary);
+    if (!status) status = llama2c_describe(metadata, &vocabulary);
 
 cleanup:
     model_unmap_file(data, size);

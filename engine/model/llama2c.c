@@ -247,8 +247,8 @@ static int choose_type(const struct model *model, const struct checkpoint *check
 }
 
 /* int8 groups to tensor->type. */
-static void convert(const struct checkpoint *checkpoint, const struct model_tensor *tensor,
-                    const uint8_t *source, uint64_t n_elements, void *target)
+static void llama2c_convert(const struct checkpoint *checkpoint, const struct model_tensor *tensor,
+                            const uint8_t *source, uint64_t n_elements, void *target)
 {
     const int8_t *values = (const int8_t *)source; /* [n_elements] */
     const uint8_t *scales = source + n_elements;   /* [n_elements / n_group] float32, maybe unaligned */
@@ -323,7 +323,7 @@ static int convert_matrices(struct model *model, const struct checkpoint *checkp
     for (size_t i = 0; i < model->n_tensors; i++) {
         struct model_tensor *tensor = &model->tensors[i];
         if (tensor->n_dims != 2) continue;
-        convert(checkpoint, tensor, tensor->data, tensor->ne[0] * tensor->ne[1], target);
+        llama2c_convert(checkpoint, tensor, tensor->data, tensor->ne[0] * tensor->ne[1], target);
         tensor->data = target;
         target += (tensor->size + 63) / 64 * 64;
     }
@@ -332,7 +332,7 @@ static int convert_matrices(struct model *model, const struct checkpoint *checkp
 
 /* ---- Metadata ---- */
 
-static int describe(struct model *model, const struct checkpoint *checkpoint)
+static int llama2c_describe(struct model *model, const struct checkpoint *checkpoint)
 {
     const struct {
         const char *key;
@@ -364,7 +364,7 @@ int llama2c_read(struct model *model, const char *tokenizer_path)
     if (!status) status = lay_out(model, &checkpoint, &layout);
     if (!status) status = list_tensors(model, &checkpoint, &layout);
     if (!status && checkpoint.version == 2) status = convert_matrices(model, &checkpoint);
-    if (!status) status = describe(model, &checkpoint);
+    if (!status) status = llama2c_describe(model, &checkpoint);
     if (!status && tokenizer_path)
         status = llama2c_read_tokenizer(tokenizer_path, checkpoint.n_vocab, model->metadata);
     if (!status) status = metadata_finish(model->metadata);

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "model/file.h"
 
-static int refuse(const char *text)
+static int override_refuse(const char *text)
 {
     return error_raise(ENGINE_ERROR_ARGUMENT,
                        "'%.200s' is no override of metadata: it has the form KEY=TYPE:VALUE, with a TYPE of "
@@ -74,7 +74,7 @@ static int read_value(struct model *model, const char *text, struct metadata_ent
         string = (struct engine_string){strcpy(copy, value), strlen(value)};
         entry->type = METADATA_STRING, read = &string, size = sizeof string;
     }
-    if (!read || errno || *end || (!*value && entry->type != METADATA_STRING)) return refuse(text);
+    if (!read || errno || *end || (!*value && entry->type != METADATA_STRING)) return override_refuse(text);
     void *values = metadata_allocate(model->metadata, size);
     if (!values) return error_memory("metadata");
     entry->values = memcpy(values, read, size);
@@ -86,9 +86,9 @@ int model_override(struct model *model, const char *text)
 {
     const char *equals = strchr(text, '=');
     struct metadata_entry entry = {0};
-    if (!equals || equals == text) return refuse(text);
+    if (!equals || equals == text) return override_refuse(text);
     int status = read_value(model, equals + 1, &entry);
-    if (status == ENGINE_ERROR_ARGUMENT) return refuse(text);
+    if (status == ENGINE_ERROR_ARGUMENT) return override_refuse(text);
     if (status) return status;
     entry.key = copy_key(model, text, (size_t)(equals - text));
     if (!entry.key) return error_memory("metadata");

@@ -105,7 +105,7 @@ static int read_file(struct verification *work, int file, const char *path, bool
     return status;
 }
 
-static int compare(struct hashes *hashes, const char *path, const struct checksum *expected, size_t n)
+static int verify_compare(struct hashes *hashes, const char *path, const struct checksum *expected, size_t n)
 {
     char found[2][65] = {"", ""};
     for (size_t i = 0; i < n; i++) {
@@ -135,7 +135,7 @@ static int verify_file(struct verification *work, const char *path, bool counts,
         posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
         hashes_begin(&hashes, (uint64_t)info.st_size);
         status = read_file(work, file, path, counts, sha256, git, &hashes);
-        if (!status) status = compare(&hashes, path, expected, n);
+        if (!status) status = verify_compare(&hashes, path, expected, n);
     }
     if (file >= 0) close(file);
     if (!status) work->verified->n_files++;
@@ -144,7 +144,7 @@ static int verify_file(struct verification *work, const char *path, bool counts,
 
 /* ---- A folder ---- */
 
-static char *join(const char *folder, const char *name)
+static char *verify_join(const char *folder, const char *name)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s", folder, name) >= 0) return path;
@@ -159,7 +159,7 @@ static int verify_small(struct verification *work, const char *name)
     struct stat info;
     size_t n;
     int status = checksums_find(work->checksums, name, expected, &n);
-    char *path = status ? NULL : join(work->folder, name);
+    char *path = status ? NULL : verify_join(work->folder, name);
     if (!path) return status ? status : ENGINE_ERROR_MEMORY;
     bool exists = stat(path, &info) == 0;
     if (n && !exists) {
@@ -184,12 +184,12 @@ static int is_template(const struct dirent *entry)
 static int verify_templates(struct verification *work)
 {
     struct dirent **entries;
-    char *path = join(work->folder, TEMPLATES);
+    char *path = verify_join(work->folder, TEMPLATES);
     if (!path) return ENGINE_ERROR_MEMORY;
     int n = scandir(path, &entries, is_template, alphasort), status = ENGINE_OK;
     free(path);
     for (int i = 0; i < n; i++) {
-        char *name = status ? NULL : join(TEMPLATES, entries[i]->d_name);
+        char *name = status ? NULL : verify_join(TEMPLATES, entries[i]->d_name);
         if (name) status = verify_small(work, name);
         if (!name && !status) status = ENGINE_ERROR_MEMORY;
         free(name);
@@ -249,7 +249,7 @@ static int verify_weights(struct verification *work, const char *name)
     struct checksum expected[CHECKSUMS_MAX];
     size_t n;
     int status = require(work, name, expected, &n);
-    char *path = status ? NULL : join(work->folder, name);
+    char *path = status ? NULL : verify_join(work->folder, name);
     if (!path) return status ? status : ENGINE_ERROR_MEMORY;
     status = verify_file(work, path, true, expected, n);
     free(path);
@@ -267,7 +267,7 @@ static int survey_weights(struct verification *work, json_t *names)
         struct stat info;
         size_t n;
         int status = require(work, name, expected, &n);
-        char *path = status ? NULL : join(work->folder, name);
+        char *path = status ? NULL : verify_join(work->folder, name);
         if (!path) return status ? status : ENGINE_ERROR_MEMORY;
         if (stat(path, &info) != 0)
             status = error_raise(ENGINE_ERROR, "cannot read %s: %s", path, strerror(errno));
@@ -281,7 +281,7 @@ static int survey_weights(struct verification *work, json_t *names)
 
 static bool has_file(const struct verification *work, const char *name)
 {
-    char *path = join(work->folder, name);
+    char *path = verify_join(work->folder, name);
     bool there = path && access(path, F_OK) == 0;
     free(path);
     return there;

@@ -307,7 +307,7 @@ static bool check_word_elsewhere(struct arguments *arguments, const char *typed)
     return length < 3 || !ends || check_elsewhere(arguments, typed, length, false);
 }
 
-static bool apply(struct arguments *arguments, const struct option *option, const char *text)
+static bool arguments_apply(struct arguments *arguments, const struct option *option, const char *text)
 {
     if (option->value && !text) {
         return refuse(arguments, "--%s needs a value: --%s %s", option->name, option->name, option->value);
@@ -335,10 +335,10 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     }
     if (!option->value) {
         if (equals) return refuse(arguments, "--%s takes no value", option->name);
-        return apply(arguments, option, NULL);
+        return arguments_apply(arguments, option, NULL);
     }
     *used = !equals && next;
-    return apply(arguments, option, equals ? equals + 1 : next);
+    return arguments_apply(arguments, option, equals ? equals + 1 : next);
 }
 
 /* Other programs' -name value, -name9, -name-1, -name=value and -nameauto. *value: where the value begins;
@@ -371,7 +371,7 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
     const struct option *foreign = find_foreign_glued(arguments->command, typed, &value);
     if (foreign) {
         *used = foreign->value && !value && next;
-        return apply(arguments, foreign, value || !foreign->value ? value : next);
+        return arguments_apply(arguments, foreign, value || !foreign->value ? value : next);
     }
     if (!check_word_elsewhere(arguments, typed)) return false;
     for (const char *letter = typed + 1; *letter; letter++) {
@@ -390,10 +390,10 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
                           typed, *letter, option->name, arguments->command->name);
         if (option->value) {
             *used = !letter[1] && next;
-            return apply(arguments, option, letter[1] ? value : next);
+            return arguments_apply(arguments, option, letter[1] ? value : next);
         }
         if (letter[1] == '=') return refuse(arguments, "--%s takes no value", option->name);
-        if (!apply(arguments, option, NULL)) return false;
+        if (!arguments_apply(arguments, option, NULL)) return false;
     }
     return true;
 }
@@ -510,7 +510,7 @@ bool arguments_set(struct arguments *arguments, const char *name, const char *va
         (option->group != GROUP_SAMPLING && option->target != offsetof(struct arguments, n_predict)))
         return refuse(arguments,
                       "%.40s cannot be set; the options of sampling with one value can, and predict", name);
-    return apply(arguments, option, value);
+    return arguments_apply(arguments, option, value);
 }
 
 void arguments_free(struct arguments *arguments)

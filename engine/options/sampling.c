@@ -23,7 +23,7 @@ static int digit_of(char c)
 }
 
 /* Copies a text without its escapes; returns its length. An unknown escape stays as it is. */
-static size_t unescape(const char *typed, char *text)
+static size_t sampling_unescape(const char *typed, char *text)
 {
     static const char names[] = "ntr\\\"'", meanings[] = "\n\t\r\\\"'";
     size_t n = 0;
@@ -50,7 +50,7 @@ int texts_read(const struct argument_list *typed, const char *option, struct tex
     for (size_t i = 0; i < typed->count && texts->items; i++) {
         char *text = malloc(strlen(typed->items[i]) + 1);
         if (!text) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
-        texts->items[i] = (struct engine_string){text, unescape(typed->items[i], text)};
+        texts->items[i] = (struct engine_string){text, sampling_unescape(typed->items[i], text)};
         texts->count++;
         if (texts->items[i].length == 0)
             return command_error(ENGINE_ERROR_ARGUMENT, "--%s: the text is empty", option);

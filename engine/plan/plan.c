@@ -59,7 +59,7 @@ static void raise(uint64_t *value, uint64_t least)
 
 /* Replaces the estimate of activations with what this placement needs. Sets *over if a device then exceeds
  * its budget. */
-static int measure(struct engine_plan *plan, bool *over)
+static int plan_measure(struct engine_plan *plan, bool *over)
 {
     struct schedule *batch = NULL, *token = NULL, *texts = NULL;
     const struct shape_key most = plan_full_shape(plan, plan->n_batch, plan->max_outputs, false),
@@ -102,7 +102,7 @@ int plan_place_listed(struct engine_plan *plan)
      * those. */
     while (!status && over) {
         decide(plan);
-        status = measure(plan, &over);
+        status = plan_measure(plan, &over);
         if (status || !over || plan->offload == 0) break;
         plan->offload = plan->n_offloaded > 0 ? plan->n_offloaded - 1 : 0;
         status = plan_estimate_activations(plan);

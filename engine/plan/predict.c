@@ -92,7 +92,7 @@ static struct work other_work(const struct node *node)
 
 /* The time of a step's operations, which is added to its device's share. */
 static double predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
-                                 const struct step *step, struct plan_share *share)
+                                 const struct schedule_step *step, struct plan_share *share)
 {
     const struct device_pace *pace = &plan->set.devices[step->device].pace;
     double seconds = 0;
@@ -146,7 +146,7 @@ struct handed {
     double arrival;
 };
 
-struct run {
+struct prediction {
     const struct engine_plan *plan;
     struct plan_share *shares;                   /* [n_devices] */
     double clock;                                /* the host's */
@@ -160,24 +160,24 @@ struct run {
     int status;
 };
 
-static bool is_remote(const struct run *run, uint32_t device)
+static bool is_remote(const struct prediction *run, uint32_t device)
 {
     return run->plan->set.devices[device].link.bandwidth > 0;
 }
 
-static const struct device_link *link_of(const struct run *run, uint32_t device)
+static const struct device_link *link_of(const struct prediction *run, uint32_t device)
 {
     return &run->plan->set.devices[device].link;
 }
 
 /* Whether an array has grown: otherwise memory is out. */
-static bool has_grown(struct run *run, bool grown)
+static bool has_grown(struct prediction *run, bool grown)
 {
     if (!grown) run->status = error_memory("prediction");
     return grown;
 }
 
-static void add_command(struct run *run, uint32_t device, struct command command)
+static void add_command(struct prediction *run, uint32_t device, struct command command)
 {
     struct process *process = &run->processes[run->process_of[device]];
     if (has_grown(run, ARRAY_RESERVE(process->commands, process->capacity, process->n_commands + 1)))
@@ -185,7 +185,7 @@ static void add_command(struct run *run, uint32_t device, struct command command
 }
 
 /* A message of so many bytes between a device and the host: the time that it takes. */
-static double add_message(struct run *run, uint32_t device, uint64_t bytes)
+static double add_message(struct prediction *run, uint32_t device, uint64_t bytes)
 {
     const struct device_link *link = link_of(run, device);
     const double seconds = link->latency + (double)bytes / link->bandwidth;
@@ -197,7 +197,7 @@ static double add_message(struct run *run, uint32_t device, uint64_t bytes)
 }
 
 /* What a process hands to a device of another goes by the slower of their links. */
-static void hand_over(struct run *run, uint32_t from, const struct command *command, double clock)
+static void hand_over(struct prediction *run, uint32_t from, const struct command *command, double clock)
 {
     const struct device_link *one = link_of(run, from), *other = link_of(run, command->other);
     const uint64_t bytes = other->traffic.between + command->size;
@@ -214,7 +214,7 @@ static void hand_over(struct run *run, uint32_t from, const struct command *comm
 }
 
 /* When the next bytes that a process has handed to another are there. */
-static double take_handed(struct run *run, uint32_t from, uint32_t to)
+static double take_handed(struct prediction *run, uint32_t from, uint32_t to)
 {
     for (size_t i = 0; i < run->n_handed; i++) {
         if (run->handed[i].from != from || run->handed[i].to != to) continue;
@@ -226,7 +226,7 @@ static double take_handed(struct run *run, uint32_t from, uint32_t to)
 }
 
 /* Sends what has collected for a process, with a message to one of its devices; *bytes: beyond commands. */
-static void send_commands(struct run *run, uint32_t device, uint64_t bytes)
+static void send_commands(struct prediction *run, uint32_t device, uint64_t bytes)
 {
     const uint32_t number = run->process_of[device];
     struct process *process = &run->processes[number];
@@ -246,7 +246,7 @@ static void send_commands(struct run *run, uint32_t device, uint64_t bytes)
     process->sends = process->takes = false;
 }
 
-static void flush(struct run *run, uint32_t device)
+static void predict_flush(struct prediction *run, uint32_t device)
 {
     const struct device_link *link = link_of(run, device);
     const uint32_t number = run->process_of[device];
@@ -261,36 +261,36 @@ static void flush(struct run *run, uint32_t device)
     run->is_dirty[device] = false;
 }
 
-static void wait_for(struct run *run, uint32_t device)
+static void wait_for(struct prediction *run, uint32_t device)
 {
-    flush(run, device);
+    predict_flush(run, device);
     const double done =
         is_remote(run, device) ? run->replied[device] : run->processes[run->process_of[device]].clock;
     if (done > run->clock) run->clock = done;
 }
 
-static void flush_others(struct run *run, uint32_t device)
+static void flush_others(struct prediction *run, uint32_t device)
 {
     for (uint32_t d = 0; d < run->plan->set.n_devices; d++) {
         if (d == device || !run->is_unflushed[d]) continue;
-        flush(run, d);
+        predict_flush(run, d);
         run->is_unflushed[d] = false;
     }
 }
 
 /* Bytes of a command and its data. */
-static void add_bytes(struct run *run, uint32_t device, uint64_t bytes)
+static void add_bytes(struct prediction *run, uint32_t device, uint64_t bytes)
 {
     run->processes[run->process_of[device]].bytes += bytes;
     run->is_dirty[device] = true;
 }
 
-static void write_to(struct run *run, uint32_t device, uint64_t size)
+static void write_to(struct prediction *run, uint32_t device, uint64_t size)
 {
     if (is_remote(run, device)) add_bytes(run, device, link_of(run, device)->traffic.write + size);
 }
 
-static void read_from(struct run *run, uint32_t device, uint64_t size)
+static void read_from(struct prediction *run, uint32_t device, uint64_t size)
 {
     run->is_unflushed[device] = true;
     if (!is_remote(run, device)) return;
@@ -299,7 +299,7 @@ static void read_from(struct run *run, uint32_t device, uint64_t size)
 }
 
 /* Between devices of other processes, these copy; otherwise it goes through the host's memory. */
-static void copy(struct run *run, uint32_t source, uint32_t target, uint64_t size)
+static void predict_copy(struct prediction *run, uint32_t source, uint32_t target, uint64_t size)
 {
     const struct engine_traffic *one = &link_of(run, source)->traffic,
                                 *other = &link_of(run, target)->traffic;
@@ -323,7 +323,8 @@ static void copy(struct run *run, uint32_t source, uint32_t target, uint64_t siz
     run->is_unflushed[source] = run->is_unflushed[target] = true;
 }
 
-static void compute(struct run *run, const struct plan_batch *batch, const struct step *step, bool with_time)
+static void compute(struct prediction *run, const struct plan_batch *batch, const struct schedule_step *step,
+                    bool with_time)
 {
     const uint32_t device = step->device;
     double seconds = 0;
@@ -341,7 +342,7 @@ static void compute(struct run *run, const struct plan_batch *batch, const struc
     if (device == 0) run->clock = *clock;
 }
 
-static void add_batch(struct run *run, const struct plan_batch *batch, bool with_time)
+static void add_batch(struct prediction *run, const struct plan_batch *batch, bool with_time)
 {
     const struct schedule *schedule = batch->schedule;
     const struct storage *result = NULL;
@@ -352,11 +353,11 @@ static void add_batch(struct run *run, const struct plan_batch *batch, bool with
         if (storage->value->kind == VALUE_INPUT) write_to(run, storage->device, storage->size);
     }
     for (size_t i = 0; i < n_steps; i++) {
-        const struct step *step = &schedule->steps[i];
-        if (step->kind == STEP_RUN) compute(run, batch, step, with_time);
-        if (step->kind != STEP_COPY) continue;
+        const struct schedule_step *step = &schedule->steps[i];
+        if (step->kind == SCHEDULE_RUN) compute(run, batch, step, with_time);
+        if (step->kind != SCHEDULE_COPY) continue;
         const struct storage *source = &schedule->storages[step->source];
-        copy(run, source->device, step->device, source->size);
+        predict_copy(run, source->device, step->device, source->size);
     }
     if (batch->has_logits && result) read_from(run, result->device, result->size);
     flush_others(run, PLACE_MAX_DEVICES);
@@ -367,7 +368,7 @@ static void add_batch(struct run *run, const struct plan_batch *batch, bool with
 static int predict_run(const struct engine_plan *plan, const struct plan_batch *batches, size_t n,
                        bool with_time, struct plan_share *shares, double *seconds)
 {
-    struct run *run = calloc(1, sizeof *run);
+    struct prediction *run = calloc(1, sizeof *run);
     if (!run) return error_memory("prediction");
     run->plan = plan;
     run->shares = shares;
@@ -449,7 +450,7 @@ static int add_product(struct trial_chain *token, const struct node *node, uint6
 }
 
 /* Measures the devices with the products of a token. */
-static int measure(struct engine_plan *plan)
+static int predict_measure(struct engine_plan *plan)
 {
     uint32_t types[PACE_TYPES];
     struct trial_chain tokens[PACE_TYPES] = {0};
@@ -515,7 +516,7 @@ int engine_plan_predict(struct engine_plan *plan, uint32_t n_prompt, uint32_t wi
         return error_raise(ENGINE_ERROR_ARGUMENT,
                            "a prompt of %u tokens and one more don't fit into a context of %u (-c)", n_prompt,
                            plan->n_context);
-    int status = with_time ? measure(plan) : ENGINE_OK;
+    int status = with_time ? predict_measure(plan) : ENGINE_OK;
     if (!status) status = predict_prompt(plan, n_prompt, with_time != 0);
     if (!status) status = predict_token(plan, n_prompt, with_time != 0);
     return status;
@@ -562,6 +563,6 @@ int engine_plan_get_share(const struct engine_plan *plan, uint32_t phase, size_t
 
 int engine_plan_write_cluster(struct engine_plan *plan, const char *path)
 {
-    int status = measure(plan);
+    int status = predict_measure(plan);
     return status ? status : cluster_write(&plan->set, path);
 }

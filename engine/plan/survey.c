@@ -63,7 +63,7 @@ static void ask_sizes(struct engine_plan *plan)
 }
 
 /* Makes a weight follow the entry that its node follows: a bias its matrix, slopes the cache. */
-static void follow(struct engine_plan *plan, size_t weight, struct place_tensor *leader)
+static void survey_follow(struct engine_plan *plan, size_t weight, struct place_tensor *leader)
 {
     struct place_tensor *entry = &plan->entries[weight];
     ENGINE_ASSERT(&plan->entries[leader->leader] == leader); /* those that follow have no followers */
@@ -82,12 +82,12 @@ static void find_followers(struct engine_plan *plan, const struct graph *graph)
         for (const struct op_operand *operand = op_operands(node->op); leader && operand->name; operand++) {
             const struct engine_tensor *tensor = op_given(&node->args, operand);
             if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
-                follow(plan, value_of(tensor)->index, leader);
+                survey_follow(plan, value_of(tensor)->index, leader);
         }
     }
     for (size_t i = 0; i < graph->n_weights; i++)
         if (graph->weights[i].changes != NO_WEIGHT)
-            follow(plan, i, &plan->entries[plan->entries[graph->weights[i].changes].leader]);
+            survey_follow(plan, i, &plan->entries[plan->entries[graph->weights[i].changes].leader]);
 }
 
 uint64_t plan_working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device,

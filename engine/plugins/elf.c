@@ -189,7 +189,7 @@ static bool is_ours(const elf_header *header)
            header->e_ident[EI_DATA] == order && header->e_phentsize == sizeof(elf_segment);
 }
 
-static int check(struct library *library)
+static int elf_check(struct library *library)
 {
     elf_header header;
     if (!read_at(library, 0, &header, sizeof header) || !is_ours(&header)) return ENGINE_OK;
@@ -216,7 +216,7 @@ int elf_check_library(const char *path)
         status = error_raise(ENGINE_ERROR_DATA, "%s", strerror(errno));
     } else {
         library->size = (uint64_t)info.st_size;
-        status = check(library);
+        status = elf_check(library);
     }
     if (library->file >= 0) close(library->file);
     free(library);

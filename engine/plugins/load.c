@@ -174,7 +174,7 @@ static int fail_dl(const char *path, int problem)
 }
 
 /* Calls the entry of a loaded library. */
-static int describe(void *library, const struct engine_host *host, const struct engine_plugin **info)
+static int load_describe(void *library, const struct engine_host *host, const struct engine_plugin **info)
 {
     const struct engine_plugin *(*entry)(const struct engine_host *);
     void *symbol = dlsym(library, ENGINE_ENTRY_SYMBOL);
@@ -211,7 +211,7 @@ int plugin_load(const char *path, const struct engine_host *host, void **library
     }
     free(real);
     if (status != ENGINE_OK) return status;
-    status = describe(*library, host, info);
+    status = load_describe(*library, host, info);
     if (status == ENGINE_OK) status = check_description(*info);
     return status;
 }

@@ -41,7 +41,7 @@ static bool has_file(const struct plugins *plugins, const char *real_path)
     return false;
 }
 
-static void unload(struct plugin *plugin)
+static void plugins_unload(struct plugin *plugin)
 {
     if (plugin->info) host_forget(plugin->info);
     if (plugin->library) dlclose(plugin->library);
@@ -49,9 +49,9 @@ static void unload(struct plugin *plugin)
     plugin->library = NULL;
 }
 
-static void clear(struct plugin *plugin)
+static void plugins_clear(struct plugin *plugin)
 {
-    unload(plugin);
+    plugins_unload(plugin);
     free(plugin->path);
     free(plugin->real_path);
     free(plugin->name);
@@ -59,16 +59,16 @@ static void clear(struct plugin *plugin)
 }
 
 /* Keeps error_message() as the reason, and logs it. */
-static int refuse(struct plugin *plugin, enum engine_log_level level)
+static int plugins_refuse(struct plugin *plugin, enum engine_log_level level)
 {
-    unload(plugin);
+    plugins_unload(plugin);
     log_line(level, "%s is not used: %s", plugin->path, error_message());
     plugin->refused = strdup(error_message());
     return plugin->refused ? ENGINE_OK : error_memory("list of plugins");
 }
 
 /* Room for one more, zeroed. */
-static struct plugin *add(struct plugins *plugins)
+static struct plugin *plugins_add(struct plugins *plugins)
 {
     if (!ARRAY_GROW(plugins->items, plugins->count)) {
         error_memory("list of plugins");
@@ -81,7 +81,7 @@ static struct plugin *add(struct plugins *plugins)
 /* ---- Files and folders --------------------------------------------------------------------------------- */
 
 /* Loads the file of a new entry; refused plugins stay in the list. Errors are the engine's own. */
-static int load(const struct plugins *plugins, struct plugin *plugin, const char *path)
+static int plugins_load(const struct plugins *plugins, struct plugin *plugin, const char *path)
 {
     unsigned asked = host_settings_asked();
     int status = plugin_load(path, host_services(), &plugin->library, &plugin->info);
@@ -92,15 +92,15 @@ static int load(const struct plugins *plugins, struct plugin *plugin, const char
     }
     if (status == ENGINE_ERROR_MEMORY) return error_wrap(status, "%s", plugin->path);
     /* A machine without the driver that a plugin needs is no fault: who asks why it isn't used is told. */
-    if (status == ENGINE_ERROR_NOT_FOUND) return refuse(plugin, ENGINE_LOG_INFO);
-    if (status != ENGINE_OK) return refuse(plugin, ENGINE_LOG_WARNING);
+    if (status == ENGINE_ERROR_NOT_FOUND) return plugins_refuse(plugin, ENGINE_LOG_INFO);
+    if (status != ENGINE_OK) return plugins_refuse(plugin, ENGINE_LOG_WARNING);
 
     const struct plugin *other = find_name(plugins, plugin->info->name);
     plugin->name = strdup(plugin->info->name);
     if (!plugin->name) return error_memory("list of plugins");
     if (other) {
         error_raise(ENGINE_ERROR, "another plugin has the name '%s': %s", plugin->name, other->path);
-        return refuse(plugin, ENGINE_LOG_WARNING);
+        return plugins_refuse(plugin, ENGINE_LOG_WARNING);
     }
     log_line(ENGINE_LOG_INFO, "plugin %s %s: %s", plugin->name, plugin->info->version, plugin->path);
     return host_name(plugin->info, plugin->name);
@@ -130,7 +130,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *re
         goto cleanup;
     }
 
-    struct plugin *plugin = add(plugins);
+    struct plugin *plugin = plugins_add(plugins);
     if (!plugin) {
         status = ENGINE_ERROR_MEMORY;
         goto cleanup;
@@ -139,10 +139,10 @@ static int take_file(struct plugins *plugins, const char *folder, const char *re
     plugin->real_path = real_path;
     shown = real_path = NULL;
     if (plugin->real_path) {
-        status = load(plugins, plugin, path);
+        status = plugins_load(plugins, plugin, path);
     } else {
         error_raise(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a dangling link */
-        status = refuse(plugin, ENGINE_LOG_WARNING);
+        status = plugins_refuse(plugin, ENGINE_LOG_WARNING);
     }
 
 cleanup:
@@ -166,10 +166,10 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 /* A folder that can't be used is listed as refused, with error_message() as the reason. */
 static int refuse_folder(struct plugins *plugins, const char *folder)
 {
-    struct plugin *plugin = add(plugins);
+    struct plugin *plugin = plugins_add(plugins);
     if (!plugin) return ENGINE_ERROR_MEMORY;
     plugin->path = strdup(folder);
-    return plugin->path ? refuse(plugin, ENGINE_LOG_WARNING) : error_memory("path of a plugin");
+    return plugin->path ? plugins_refuse(plugin, ENGINE_LOG_WARNING) : error_memory("path of a plugin");
 }
 
 /* Loads the plugins in a folder. ENGINE_ERROR_NOT_FOUND, with a message that doesn't name the folder: it
@@ -267,7 +267,7 @@ int plugins_open(const char *const *dirs, const struct config *config, struct pl
 void plugins_close(struct plugins *plugins)
 {
     if (!plugins) return;
-    for (size_t i = plugins->count; i-- > 0;) clear(&plugins->items[i]);
+    for (size_t i = plugins->count; i-- > 0;) plugins_clear(&plugins->items[i]);
     free(plugins->items);
     free(plugins);
 }

@@ -94,7 +94,7 @@ static int check_passed(const struct walk *walk)
 }
 
 /* Puts what the link `path` says before the rest of the way. */
-static int follow(struct walk *walk, const char *path, const struct stat *info, const char *rest)
+static int trust_follow(struct walk *walk, const char *path, const struct stat *info, const char *rest)
 {
     char target[PATH_MAX], way[PATH_MAX];
     if (!is_ours(info)) return fail_owner(info, "the link ", path, ", on the way to it,");
@@ -110,7 +110,7 @@ static int follow(struct walk *walk, const char *path, const struct stat *info, 
 
 /* Passes one name, which `walk->rest` begins with. Its folder is checked, unless the name is a file's,
  * whose folder trust_file checks. */
-static int pass(struct walk *walk)
+static int trust_pass(struct walk *walk)
 {
     char path[PATH_MAX];
     const char *name = walk->rest + strspn(walk->rest, "/");
@@ -127,7 +127,8 @@ static int pass(struct walk *walk)
             return fail_length();
         if (lstat(path, &walk->info) != 0) return fail_errno();
         if (!S_ISREG(walk->info.st_mode)) status = check_passed(walk);
-        if (status == ENGINE_OK && S_ISLNK(walk->info.st_mode)) return follow(walk, path, &walk->info, rest);
+        if (status == ENGINE_OK && S_ISLNK(walk->info.st_mode))
+            return trust_follow(walk, path, &walk->info, rest);
         memcpy(walk->real, path, sizeof path);
     }
     memmove(walk->rest, rest, strlen(rest) + 1);
@@ -147,7 +148,7 @@ static int walk_to(struct walk *walk, const char *path)
     if (path[0] != '/' && !getcwd(here, sizeof here)) return fail_errno();
     if (snprintf(walk->rest, sizeof walk->rest, "%s/%s", here, path) >= (int)sizeof walk->rest)
         return fail_length();
-    while (walk->rest[0] && status == ENGINE_OK) status = pass(walk);
+    while (walk->rest[0] && status == ENGINE_OK) status = trust_pass(walk);
     if (status == ENGINE_OK && stat(walk->real[0] ? walk->real : "/", &walk->info) != 0)
         status = fail_errno();
     return status;

@@ -29,9 +29,9 @@ struct reader {
 };
 
 /* "FILE: line 3: …"; of the command line, the message alone. */
-static int fail(const struct reader *r, const char *format, ...) ENGINE_PRINTF(2, 3);
+static int answers_fail(const struct reader *r, const char *format, ...) ENGINE_PRINTF(2, 3);
 
-static int fail(const struct reader *r, const char *format, ...)
+static int answers_fail(const struct reader *r, const char *format, ...)
 {
     char message[600];
     va_list args;
@@ -67,7 +67,7 @@ static int read_ids(const struct reader *r, const json_t *array, struct token_li
         const json_t *item = json_array_get(array, i);
         json_int_t value = json_integer_value(item);
         if (!json_is_integer(item) || value < 0 || value > INT32_MAX)
-            return fail(r, "tokens should be an array of token ids");
+            return answers_fail(r, "tokens should be an array of token ids");
         int32_t id = (int32_t)value;
         status = token_list_add(ids, &id, 1);
     }
@@ -94,7 +94,8 @@ static struct question *add_question(struct questions *questions, uint64_t line)
 static int check_prompt(const struct reader *r, const struct token_list *prompt)
 {
     if (prompt->count > 0) return ENGINE_OK;
-    return fail(r, "the prompt has no tokens, and nothing would precede the answer: it needs one at least");
+    return answers_fail(
+        r, "the prompt has no tokens, and nothing would precede the answer: it needs one at least");
 }
 
 static int encode_question(struct reader *r, const char *text, size_t size, struct question *question,
@@ -112,7 +113,7 @@ static int encode_question(struct reader *r, const char *text, size_t size, stru
 }
 
 /* The text that an answer's tokens spell. */
-static int spell(const struct reader *r, struct answer *answer)
+static int answers_spell(const struct reader *r, struct answer *answer)
 {
     struct text_buffer text = {0};
     int status = ENGINE_OK;
@@ -136,15 +137,15 @@ static int finish_answer(const struct reader *r, const struct question *question
                          size_t size)
 {
     if (own->count == 0)
-        return fail(r, "answer %zu of %zu has no tokens: nothing can be scored",
-                    (size_t)(answer - question->answers) + 1, question->n_answers);
+        return answers_fail(r, "answer %zu of %zu has no tokens: nothing can be scored",
+                            (size_t)(answer - question->answers) + 1, question->n_answers);
     answer->n_tokens = own->count;
     answer->tokens = calloc(own->count, sizeof *answer->tokens);
     if (!answer->tokens) return no_memory();
     for (size_t i = 0; i < own->count; i++) answer->tokens[i].id = own->ids[i];
     int status = token_list_add(&answer->ids, prompt->ids, prompt->count);
     if (!status) status = token_list_add(&answer->ids, own->ids, own->count);
-    if (status || !text) return status ? status : spell(r, answer);
+    if (status || !text) return status ? status : answers_spell(r, answer);
     answer->text = malloc(size + 1);
     if (!answer->text) return no_memory();
     memcpy(answer->text, text, size);
@@ -250,7 +251,7 @@ static int read_answer(struct reader *r, const json_t *json, const struct questi
     else if (json_is_array(json))
         status = read_ids(r, json, &own);
     else
-        status = fail(r, "\"answers\" should be an array of texts or of arrays of token ids");
+        status = answers_fail(r, "\"answers\" should be an array of texts or of arrays of token ids");
     if (!status) status = finish_answer(r, question, answer, prompt, &own, text, json_string_length(json));
     free(own.ids);
     return status;
@@ -264,10 +265,11 @@ static int check_keys(const struct reader *r, json_t *object)
     {
         if (strcmp(name, "prompt") != 0 && strcmp(name, "tokens") != 0 && strcmp(name, "answers") != 0 &&
             strcmp(name, "id") != 0)
-            return fail(r, "\"%.40s\" is not known; a line has prompt or tokens, answers and id", name);
+            return answers_fail(r, "\"%.40s\" is not known; a line has prompt or tokens, answers and id",
+                                name);
     }
     if (!json_object_get(object, "prompt") == !json_object_get(object, "tokens"))
-        return fail(r, "a line has either \"prompt\" or \"tokens\"");
+        return answers_fail(r, "a line has either \"prompt\" or \"tokens\"");
     return ENGINE_OK;
 }
 
@@ -277,12 +279,13 @@ static int read_object(struct reader *r, json_t *object, struct question *questi
     if (status) return status;
     const json_t *text = json_object_get(object, "prompt"), *answers = json_object_get(object, "answers");
     question->id = json_incref(json_object_get(object, "id"));
-    if (text && !json_is_string(text)) return fail(r, "\"prompt\" should be a text");
-    if (answers && !json_is_array(answers)) return fail(r, "\"answers\" should be an array of texts");
+    if (text && !json_is_string(text)) return answers_fail(r, "\"prompt\" should be a text");
+    if (answers && !json_is_array(answers)) return answers_fail(r, "\"answers\" should be an array of texts");
     if (answers && json_array_size(answers) == 0)
-        return fail(r, "\"answers\" is empty: there is nothing to score");
+        return answers_fail(r, "\"answers\" is empty: there is nothing to score");
     if (!answers && r->arguments->answers.count + r->arguments->answer_files.count == 0)
-        return fail(r, "there are no answers: a line has \"answers\", or --answer names them for all");
+        return answers_fail(r,
+                            "there are no answers: a line has \"answers\", or --answer names them for all");
     if (text)
         status = encode_question(r, json_string_value(text), json_string_length(text), question, prompt);
     else
@@ -312,11 +315,11 @@ static int read_line(struct reader *r, const char *text, size_t length)
     json_error_t error;
     struct token_list prompt = {0};
     json_t *json = json_read(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!json) return fail(r, "not JSON: %s", error.text);
+    if (!json) return answers_fail(r, "not JSON: %s", error.text);
     struct question *question = json_is_object(json) ? add_question(r->questions, r->line) : NULL;
     int status = ENGINE_OK;
     if (!json_is_object(json))
-        status = fail(r, "not an object such as {\"prompt\": …, \"answers\": […]}");
+        status = answers_fail(r, "not an object such as {\"prompt\": …, \"answers\": […]}");
     else
         status = question ? read_object(r, json, question, &prompt) : no_memory();
     if (!status) count_question(r->questions, question, prompt.count);

@@ -48,7 +48,7 @@ static bool look_up(const struct prompts *p, const char *name, size_t length, st
     return false;
 }
 
-static int find(const struct prompts *p, const char *name, size_t length, struct engine_string *prompt)
+static int label_find(const struct prompts *p, const char *name, size_t length, struct engine_string *prompt)
 {
     char list[200] = "";
     if (look_up(p, name, length, prompt)) return ENGINE_OK;
@@ -90,7 +90,7 @@ int embed_prompt_find(const struct engine_model *model, const char *name, struct
     if (status) return status;
     if (!name && p.metadata->get_string(p.metadata->context, p.preset, &preset) != ENGINE_OK)
         return ENGINE_OK;
-    status = find(&p, preset.data, preset.length, prompt);
+    status = label_find(&p, preset.data, preset.length, prompt);
     if (!status && prompt->length > 0 &&
         p.metadata->get_boolean(p.metadata->context, p.pooled, &pooled) == ENGINE_OK && !pooled)
         status = command_error(

@@ -12,7 +12,7 @@
 
 /* ---- Logits to probabilities ---- */
 
-static void insert(struct likely *likely, int32_t id, float logit)
+static void results_insert(struct likely *likely, int32_t id, float logit)
 {
     struct likely_token *top = likely->top;
     uint32_t at = likely->n < likely->n_most ? likely->n++ : likely->n - 1;
@@ -29,7 +29,7 @@ int likely_read(struct likely *likely, const float *logits, uint32_t n_vocab, co
     for (uint32_t id = 0; id < n_vocab; id++) {
         good = good && logits[id] < INFINITY; /* false for NaN */
         if (likely->n < likely->n_most || logits[id] > likely->top[likely->n - 1].logit)
-            insert(likely, (int32_t)id, logits[id]);
+            results_insert(likely, (int32_t)id, logits[id]);
     }
     if (!good || !isfinite(likely->top[0].logit))
         return command_error(ENGINE_ERROR_DATA,

@@ -82,7 +82,7 @@ static const struct key {
     {"response_format", FORMAT, 0},
 };
 
-static bool wrong(char error[256], const char *key, const char *should)
+static bool text_options_wrong(char error[256], const char *key, const char *should)
 {
     snprintf(error, 256, "\"%.40s\" should be %s", key, should);
     return false;
@@ -94,8 +94,8 @@ bool text_options_texts(const char *name, const json_t *value, size_t most, stru
     size_t count = json_is_string(value) ? 1 : json_array_size(value);
     if (json_is_null(value)) return true;
     if (!json_is_string(value) && !json_is_array(value))
-        return wrong(error, name, "a text or an array of texts");
-    if (count > most) return wrong(error, name, "an array of fewer texts");
+        return text_options_wrong(error, name, "a text or an array of texts");
+    if (count > most) return text_options_wrong(error, name, "an array of fewer texts");
     free(*texts);
     *n_texts = 0;
     *texts = calloc(count > 0 ? count : 1, sizeof **texts);
@@ -103,7 +103,7 @@ bool text_options_texts(const char *name, const json_t *value, size_t most, stru
     for (size_t i = 0; i < count; i++) {
         const json_t *text = json_is_string(value) ? value : json_array_get(value, i);
         if (!json_is_string(text) || json_string_length(text) == 0)
-            return wrong(error, name, "a text or an array of texts, none of them empty");
+            return text_options_wrong(error, name, "a text or an array of texts, none of them empty");
         (*texts)[(*n_texts)++] = (struct engine_string){json_string_value(text), json_string_length(text)};
     }
     return true;
@@ -115,7 +115,8 @@ static bool read_bias(const json_t *id, const json_t *bias, struct text_options 
     double number = json_is_false(bias) ? -INFINITY : json_number_value(bias);
     if (!json_is_integer(id) || token < 0 || token > INT32_MAX ||
         (!json_is_false(bias) && (!json_is_number(bias) || fabs(number) > 1e6)))
-        return wrong(error, "logit_bias", "pairs of a token's id and a number, or false to ban the token");
+        return text_options_wrong(error, "logit_bias",
+                                  "pairs of a token's id and a number, or false to ban the token");
     options->bias[options->sampler.n_logit_bias++] =
         (struct engine_logit_bias){(int32_t)token, (float)number};
     return true;
@@ -127,7 +128,7 @@ static bool read_biases(json_t *value, struct text_options *options, char error[
     size_t count = json_is_object(value) ? json_object_size(value) : json_array_size(value);
     if (json_is_null(value)) return true;
     if (!json_is_object(value) && !json_is_array(value))
-        return wrong(error, "logit_bias", "an object, or an array of pairs");
+        return text_options_wrong(error, "logit_bias", "an object, or an array of pairs");
     free(options->bias);
     options->bias = calloc(count > 0 ? count : 1, sizeof *options->bias);
     if (!options->bias) return snprintf(error, 256, TEXT_OPTION_NO_MEMORY), false;
@@ -156,17 +157,17 @@ static bool read_samplers(const json_t *value, struct text_options *options, cha
     size_t n = 0;
     if (json_is_string(value)) {
         if (!sampling_names(json_string_value(value), options->samplers))
-            return wrong(error, "samplers", should);
+            return text_options_wrong(error, "samplers", should);
     } else if (json_is_array(value)) {
         options->samplers[0] = '\0';
         for (size_t i = 0; i < json_array_size(value); i++) {
             const char *name = json_string_value(json_array_get(value, i));
             if (!name || n + strlen(name) + 2 > sizeof options->samplers)
-                return wrong(error, "samplers", should);
+                return text_options_wrong(error, "samplers", should);
             n += (size_t)snprintf(options->samplers + n, sizeof options->samplers - n, "%s;", name);
         }
     } else {
-        return wrong(error, "samplers", should);
+        return text_options_wrong(error, "samplers", should);
     }
     options->sampler.samplers = options->samplers;
     return true;
@@ -188,7 +189,8 @@ static bool constrain(struct text_options *options, enum engine_grammar_kind kin
 
 static bool constrain_to_schema(struct text_options *options, const json_t *schema, char error[256])
 {
-    if (!json_is_object(schema) && !json_is_boolean(schema)) return wrong(error, "json_schema", "a schema");
+    if (!json_is_object(schema) && !json_is_boolean(schema))
+        return text_options_wrong(error, "json_schema", "a schema");
     return constrain(options, ENGINE_GRAMMAR_JSON_SCHEMA,
                      json_dumps(schema, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)), error);
 }
@@ -226,14 +228,15 @@ static bool read_format(const json_t *value, struct text_options *options, char 
         return constrain(options, ENGINE_GRAMMAR_JSON_OBJECT, strdup(""), error);
     if (type && (!strcmp(type, "json_schema") || !strcmp(type, "json_object")) && schema)
         return constrain_to_schema(options, schema, error);
-    return wrong(error, "response_format", "an object with the type text, json_object or json_schema");
+    return text_options_wrong(error, "response_format",
+                              "an object with the type text, json_object or json_schema");
 }
 
 static bool read_count(const char *name, const json_t *value, uint32_t *target, char error[256])
 {
     json_int_t number = json_integer_value(value);
     if (!json_is_integer(value) || number < 0 || number > 1000000000)
-        return wrong(error, name, "a whole number up to 1000000000");
+        return text_options_wrong(error, name, "a whole number up to 1000000000");
     *target = (uint32_t)number;
     return true;
 }
@@ -241,7 +244,7 @@ static bool read_count(const char *name, const json_t *value, uint32_t *target, 
 static bool read_number(const char *name, const json_t *value, float *target, char error[256])
 {
     double number = json_number_value(value);
-    if (!json_is_number(value) || fabs(number) > 1e6) return wrong(error, name, "a number");
+    if (!json_is_number(value) || fabs(number) > 1e6) return text_options_wrong(error, name, "a number");
     *target = (float)number;
     return true;
 }
@@ -263,7 +266,7 @@ static bool read_seed(const char *name, const json_t *value, uint64_t *seed, cha
         *seed = strtoull(digits, NULL, 10);
         if (errno == 0) return true;
     }
-    return wrong(
+    return text_options_wrong(
         error, name,
         "a whole number from 0 to 18446744073709551615, or -1; from 2^63 on, only a text has all digits");
 }
@@ -276,7 +279,7 @@ static bool read_value(const struct key *key, json_t *value, struct text_options
     switch (key->kind) {
     case LIMIT:
         if (json_is_integer(value) && number == 0)
-            return wrong(error, key->name, "at least 1, or -1 for no limit");
+            return text_options_wrong(error, key->name, "at least 1, or -1 for no limit");
         *(uint32_t *)target = 0; /* the meaning of -1 in a request */
         return (json_is_integer(value) && number == -1) || read_count(key->name, value, target, error);
     case COUNT: return read_count(key->name, value, target, error);
@@ -293,7 +296,7 @@ static bool read_value(const struct key *key, json_t *value, struct text_options
         return !options->seed_given || read_seed(key->name, value, &options->sampler.seed, error);
     case PRIORITY:
         if (!json_is_integer(value) || number < -1000000 || number > 1000000)
-            return wrong(error, key->name, "a whole number");
+            return text_options_wrong(error, key->name, "a whole number");
         options->priority = (int32_t)number;
         return true;
     case STOP:
@@ -311,12 +314,12 @@ static bool read_value(const struct key *key, json_t *value, struct text_options
     case SAMPLERS: return read_samplers(value, options, error);
     case GRAMMAR:
         if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
-            return wrong(error, key->name, "a text");
+            return text_options_wrong(error, key->name, "a text");
         return constrain(options, ENGINE_GRAMMAR_GBNF, strdup(json_string_value(value)), error);
     case SCHEMA: return constrain_to_schema(options, value, error);
     case FORMAT: return read_format(value, options, error);
     case FLAG:
-        if (!json_is_boolean(value)) return wrong(error, key->name, "true or false");
+        if (!json_is_boolean(value)) return text_options_wrong(error, key->name, "true or false");
         *(bool *)target = json_is_true(value);
         return true;
     }

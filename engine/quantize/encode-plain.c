@@ -47,7 +47,7 @@ static float peak_of(const float *x)
     return peak;
 }
 
-static float inverse(float d)
+static float plain_inverse(float d)
 {
     return d != 0 ? 1 / d : 0;
 }
@@ -56,7 +56,7 @@ void encode_q8_0(const float *x, const float *weights, size_t n, uint8_t *blocks
 {
     (void)weights;
     for (size_t b = 0; b < n / BLOCK; b++, x += BLOCK, blocks += 34) {
-        float d = fabsf(peak_of(x)) / 127, by = inverse(d);
+        float d = fabsf(peak_of(x)) / 127, by = plain_inverse(d);
         store_half(blocks, d);
         for (size_t i = 0; i < BLOCK; i++) blocks[2 + i] = (uint8_t)(int8_t)roundf(x[i] * by);
     }
@@ -85,7 +85,7 @@ static void store_fifth_bits(const uint8_t *q, uint8_t *to)
 /* The peak becomes -half: that side has one level more. */
 static void centred(const float *x, const float *weights, int half, uint8_t *q, uint8_t *scale)
 {
-    float d = peak_of(x) / (float)-half, by = inverse(d), m = 0;
+    float d = peak_of(x) / (float)-half, by = plain_inverse(d), m = 0;
     if (weights) encode_weighted(x, weights, 2 * half - 1, half, &d, &m, q);
     store_half(scale, d);
     if (weights) return;
@@ -119,7 +119,7 @@ static void from_least(const float *x, const float *weights, int most, uint8_t *
         if (x[i] < least) least = x[i];
         if (x[i] > largest) largest = x[i];
     }
-    float d = (largest - least) / (float)most, by = inverse(d);
+    float d = (largest - least) / (float)most, by = plain_inverse(d);
     if (weights) encode_weighted(x, weights, most, 0, &d, &least, q);
     store_half(scale, d);
     store_half(scale + 2, least);

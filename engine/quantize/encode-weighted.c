@@ -29,14 +29,14 @@ static float level_of(float x, float m, float by, int most)
 }
 
 /* Not 1 / 0; d is a float16, so that 1 / d is finite otherwise. */
-static float inverse(float d)
+static float weighted_inverse(float d)
 {
     return d != 0 ? 1 / d : 0;
 }
 
 static void keep_better(struct search *search, float d, float m)
 {
-    float by = inverse(d), error = 0;
+    float by = weighted_inverse(d), error = 0;
     for (int i = 0; i < BLOCK; i++) {
         float miss = search->x[i] - (d * level_of(search->x[i], m, by, search->most) + m);
         error += miss * miss * search->weights[i];
@@ -50,7 +50,7 @@ static void keep_better(struct search *search, float d, float m)
 /* The line that fits the levels of a line best. */
 static void refit(const struct search *search, float *d, float *m)
 {
-    float by = inverse(*d), w = 0, q1 = 0, q2 = 0, x1 = 0, xq = 0;
+    float by = weighted_inverse(*d), w = 0, q1 = 0, q2 = 0, x1 = 0, xq = 0;
     for (int i = 0; i < BLOCK; i++) {
         float weight = search->weights[i], x = search->x[i];
         float q = level_of(x, *m, by, search->most) - (float)search->half;
@@ -105,6 +105,6 @@ void encode_weighted(const float *x, const float *weights, int most, int half, f
     }
     *d = search.d;
     *m = search.m;
-    float by = inverse(*d);
+    float by = weighted_inverse(*d);
     for (int i = 0; i < BLOCK; i++) q[i] = (uint8_t)level_of(x[i], *m, by, most);
 }

@@ -41,7 +41,7 @@ struct work {
 };
 
 /* Takes the next piece; false if there is none. *release: it is time to release pages. */
-static bool take(struct work *work, uint64_t *at, size_t *n, bool *release)
+static bool loading_take(struct work *work, uint64_t *at, size_t *n, bool *release)
 {
     pthread_mutex_lock(&work->lock);
     *at = work->taken;
@@ -55,7 +55,7 @@ static bool take(struct work *work, uint64_t *at, size_t *n, bool *release)
     return *n > 0;
 }
 
-static void *convert(void *argument)
+static void *loading_convert(void *argument)
 {
     struct work *work = argument;
     const struct converted *converted = work->converted;
@@ -63,7 +63,7 @@ static void *convert(void *argument)
     enum values_result result = x ? VALUES_OK : VALUES_NO_MEMORY;
     uint64_t at;
     size_t n;
-    for (bool release; result == VALUES_OK && take(work, &at, &n, &release);) {
+    for (bool release; result == VALUES_OK && loading_take(work, &at, &n, &release);) {
         /* Others may be reading these pages; they come back. */
         if (release) model_tensor_release(converted->model, &converted->from);
         result = values_convert(&converted->from, converted->type, NULL, work->first + at, n, x,
@@ -83,7 +83,7 @@ static int load_rows(const struct model_maker *maker, uint64_t first, uint64_t n
     struct work work = {
         .converted = converted, .first = first * from->ne[0], .n = n * from->ne[0], .bytes = rows};
     pthread_mutex_init(&work.lock, NULL);
-    int status = threads_run(converted->n_threads, (work.n + PIECE - 1) / PIECE, convert, &work);
+    int status = threads_run(converted->n_threads, (work.n + PIECE - 1) / PIECE, loading_convert, &work);
     pthread_mutex_destroy(&work.lock);
     model_tensor_release(converted->model, from);
     if (status) return status;

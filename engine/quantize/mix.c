@@ -95,7 +95,7 @@ const char *mix_names(void)
 
 /* ---- Tensors by name ---- */
 
-static bool holds(const char *name, const char *part)
+static bool mix_holds(const char *name, const char *part)
 {
     return strstr(name, part) != NULL;
 }
@@ -111,7 +111,7 @@ static int layer_of(const char *name)
     return layer;
 }
 
-static int compare(const void *a, const void *b)
+static int mix_compare(const void *a, const void *b)
 {
     const char *left = (*(const struct model_tensor *const *)a)->name;
     const char *right = (*(const struct model_tensor *const *)b)->name;
@@ -122,7 +122,7 @@ static int compare(const void *a, const void *b)
 
 void mix_sort(const struct model_tensor **tensors, size_t n)
 {
-    qsort(tensors, n, sizeof *tensors, compare);
+    qsort(tensors, n, sizeof *tensors, mix_compare);
 }
 
 bool mix_may_quantize(const struct model_tensor *tensor)
@@ -172,7 +172,7 @@ bool mix_may_quantize(const struct model_tensor *tensor)
     if (length < 6 || strcmp(name + length - 6, "weight") != 0 || strcmp(name, "token_types.weight") == 0)
         return false;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (holds(name, kept[i])) return false;
+        if (mix_holds(name, kept[i])) return false;
     return true;
 }
 
@@ -183,12 +183,13 @@ static enum part part_of(const char *name)
     if (strcmp(name, "output.weight") == 0) return PART_OUTPUT;
     if (strcmp(name, "token_embd.weight") == 0 || strcmp(name, "per_layer_token_embd.weight") == 0)
         return PART_EMBEDDING;
-    if (holds(name, "attn_qkv.weight") || holds(name, "attn_kv_b.weight") || holds(name, "attn_v.weight"))
+    if (mix_holds(name, "attn_qkv.weight") || mix_holds(name, "attn_kv_b.weight") ||
+        mix_holds(name, "attn_v.weight"))
         return PART_V;
-    if (holds(name, "attn_k.weight")) return PART_K;
-    if (holds(name, "attn_output.weight")) return PART_ATTENTION_OUTPUT;
-    if (holds(name, "ffn_up") || holds(name, "ffn_gate")) return PART_OTHER;
-    return holds(name, "ffn_down") ? PART_DOWN : PART_OTHER;
+    if (mix_holds(name, "attn_k.weight")) return PART_K;
+    if (mix_holds(name, "attn_output.weight")) return PART_ATTENTION_OUTPUT;
+    if (mix_holds(name, "ffn_up") || mix_holds(name, "ffn_gate")) return PART_OTHER;
+    return mix_holds(name, "ffn_down") ? PART_DOWN : PART_OTHER;
 }
 
 /* ---- The rules ---- */

@@ -236,7 +236,7 @@ static uint64_t bytes_in_part(const struct gguf_tensor *tensor, uint64_t alignme
 
 /* Divides the tensors, in their order, so that parts have at most split_size bytes. A tensor that is
  * larger has a part of its own. */
-static int divide(struct job *job)
+static int quantize_divide(struct job *job)
 {
     uint8_t *header;
     size_t header_size;
@@ -350,7 +350,7 @@ static int make_places(struct job *job)
 static int lay_out(struct job *job)
 {
     int status = list_tensors(job);
-    if (!status) status = divide(job);
+    if (!status) status = quantize_divide(job);
     if (!status) status = make_places(job);
     for (uint32_t p = 0; p < job->n_parts && !status; p++) {
         struct part *part = &job->parts[p];

@@ -45,7 +45,7 @@ size_t values_size(uint32_t type, uint64_t n)
 }
 
 /* A tensor that has to be made gives whole rows. False: out of memory. */
-static bool decode(const struct model_tensor *tensor, uint64_t at, size_t n, float *x)
+static bool values_decode(const struct model_tensor *tensor, uint64_t at, size_t n, float *x)
 {
     if (tensor->data) {
         quantize_decode(tensor->type, (const uint8_t *)tensor->data + values_size(tensor->type, at), n, x);
@@ -79,7 +79,7 @@ enum values_result values_convert(const struct model_tensor *tensor, uint32_t ty
 {
     ENGINE_ASSERT(n <= values_count(tensor) && at <= values_count(tensor) - n);
     ENGINE_ASSERT(at % type_info(type)->block_length == 0 && n % type_info(type)->block_length == 0);
-    if (!decode(tensor, at, n, x)) return VALUES_NO_MEMORY;
+    if (!values_decode(tensor, at, n, x)) return VALUES_NO_MEMORY;
     float largest = encode_largest(type);
     bool good = true;
     for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* false for NaN */
@@ -153,7 +153,7 @@ static enum slot_state convert_piece(const struct converter *converter, size_t c
     return states[values_convert(conversion->from, conversion->type, conversion->weights, at, n, x, bytes)];
 }
 
-static void *work(void *argument)
+static void *values_work(void *argument)
 {
     struct converter *converter = argument;
     float *x = malloc(PIECE * sizeof *x);
@@ -192,7 +192,7 @@ static void release(const struct converter *converter, const struct model_tensor
     model_tensor_release(converter->model, &part);
 }
 
-static int report(struct converter *converter, uint64_t bytes)
+static int values_report(struct converter *converter, uint64_t bytes)
 {
     const struct convert_calls *calls = converter->calls;
     converter->done += bytes;
@@ -213,7 +213,7 @@ static int copy_made(struct converter *converter, const struct conversion *conve
         n = n_rows - row < most ? n_rows - row : most;
         model_tensor_read(tensor, row, n, rows);
         status = converter->calls->write(converter->calls->user, rows, (size_t)(n * row_size));
-        if (!status) status = report(converter, n * row_size);
+        if (!status) status = values_report(converter, n * row_size);
     }
     free(rows);
     return status;
@@ -227,7 +227,7 @@ static int copy_tensor(struct converter *converter, const struct conversion *con
     for (uint64_t at = 0; at < conversion->size && !status;) {
         size_t n = conversion->size - at < COPIED ? (size_t)(conversion->size - at) : COPIED;
         status = converter->calls->write(converter->calls->user, data + at, n);
-        if (!status) status = report(converter, n);
+        if (!status) status = values_report(converter, n);
         release(converter, conversion->from, at, n);
         at += n;
     }
@@ -254,7 +254,7 @@ static int write_pieces(struct converter *converter, size_t c)
         size_t read = values_size(conversion->from->type, n);
         status =
             converter->calls->write(converter->calls->user, slot->bytes, values_size(conversion->type, n));
-        if (!status) status = report(converter, read);
+        if (!status) status = values_report(converter, read);
         release(converter, conversion->from, values_size(conversion->from->type, at), read);
         pthread_mutex_lock(&converter->lock);
         slot->state = SLOT_EMPTY;
@@ -279,7 +279,7 @@ int quantize_write_zeros(const struct convert_calls *calls, uint64_t n)
 
 static int write_tensors(struct converter *converter)
 {
-    int status = report(converter, 0);
+    int status = values_report(converter, 0);
     for (size_t c = 0; c < converter->n && !status; c++) {
         const struct conversion *conversion = &converter->conversions[c];
         status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
@@ -292,7 +292,7 @@ static int write_tensors(struct converter *converter)
 
 /* ---- All ---- */
 
-static int prepare(struct converter *converter, uint32_t n_threads)
+static int values_prepare(struct converter *converter, uint32_t n_threads)
 {
     converter->first = calloc(converter->n + 1, sizeof *converter->first);
     if (!converter->first) return error_memory("tensors");
@@ -320,9 +320,9 @@ int quantize_convert(const struct model *model, const struct conversion *convers
     pthread_mutex_init(&converter.lock, NULL);
     pthread_cond_init(&converter.ready, NULL);
     pthread_cond_init(&converter.empty, NULL);
-    int status = threads ? prepare(&converter, wanted) : error_memory("threads");
+    int status = threads ? values_prepare(&converter, wanted) : error_memory("threads");
     if (status) goto cleanup;
-    started = threads_start(threads, wanted, work, &converter);
+    started = threads_start(threads, wanted, values_work, &converter);
     if (started == 0) {
         status = error_raise(ENGINE_ERROR, "cannot start a thread: %s", strerror(errno));
         goto cleanup;

@@ -32,7 +32,7 @@ struct beams {
 
 /* ---- Creation ----------------------------------------------------------------------------------------- */
 
-static int refuse(const char *what)
+static int beams_refuse(const char *what)
 {
     return error_raise(ENGINE_ERROR_ARGUMENT, "beams cannot be combined with %s", what);
 }
@@ -42,17 +42,17 @@ static int check_sampler(const struct sampler_settings *settings)
     const struct engine_sampler_options *options = &settings->options;
     bool repeat = options->penalty_repeat != 0 && options->penalty_repeat != 1;
     bool penalties = repeat || options->penalty_frequency != 0 || options->penalty_presence != 0;
-    if (options->mirostat > 0) return refuse("Mirostat");
-    if (options->temperature > 0 || options->dynatemp_range > 0) return refuse("a temperature above 0");
-    if (penalties && options->penalty_last_n > 0) return refuse("penalties");
-    if (sampler_settings_want_dry(settings)) return refuse("DRY");
-    if (options->xtc_probability > 0) return refuse("XTC");
-    if (options->n_ban > 0) return refuse("banned texts");
+    if (options->mirostat > 0) return beams_refuse("Mirostat");
+    if (options->temperature > 0 || options->dynatemp_range > 0) return beams_refuse("a temperature above 0");
+    if (penalties && options->penalty_last_n > 0) return beams_refuse("penalties");
+    if (sampler_settings_want_dry(settings)) return beams_refuse("DRY");
+    if (options->xtc_probability > 0) return beams_refuse("XTC");
+    if (options->n_ban > 0) return beams_refuse("banned texts");
     return ENGINE_OK;
 }
 
-static int check(const struct engine_queue *queue, const struct engine_request *given,
-                 const struct sampler_settings *settings)
+static int beams_check(const struct engine_queue *queue, const struct engine_request *given,
+                       const struct sampler_settings *settings)
 {
     if (given->n_beams > queue->info.n_sequences)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%u beams need a context with as many sequences; it has %u",
@@ -63,11 +63,11 @@ static int check(const struct engine_queue *queue, const struct engine_request *
     if (given->early_stopping > ENGINE_EARLY_STOPPING_NEVER)
         return error_raise(ENGINE_ERROR_ARGUMENT, "early_stopping is %u; it must be at most %d",
                            given->early_stopping, ENGINE_EARLY_STOPPING_NEVER);
-    if (given->n_stop > 0) return refuse("stop texts");
-    if (given->n_logprobs > 0) return refuse("n_logprobs");
-    if (given->n_score > 0) return refuse("n_score");
-    if (given->flags & ENGINE_REQUEST_KEEP) return refuse("ENGINE_REQUEST_KEEP");
-    if (given->flags & ENGINE_REQUEST_NO_TOKENS) return refuse("ENGINE_REQUEST_NO_TOKENS");
+    if (given->n_stop > 0) return beams_refuse("stop texts");
+    if (given->n_logprobs > 0) return beams_refuse("n_logprobs");
+    if (given->n_score > 0) return beams_refuse("n_score");
+    if (given->flags & ENGINE_REQUEST_KEEP) return beams_refuse("ENGINE_REQUEST_KEEP");
+    if (given->flags & ENGINE_REQUEST_NO_TOKENS) return beams_refuse("ENGINE_REQUEST_NO_TOKENS");
     return check_sampler(settings);
 }
 
@@ -89,7 +89,7 @@ static struct beam_search_options options_of(const struct engine_queue *queue,
 static int beams_create(const struct engine_queue *queue, const struct engine_request *given,
                         struct request *created)
 {
-    int status = check(queue, given, &created->text.settings);
+    int status = beams_check(queue, given, &created->text.settings);
     if (status) return status;
     struct beams *beams = calloc(1, sizeof *beams);
     if (!beams) return error_memory("beams");
@@ -328,7 +328,7 @@ struct ending {
     const struct request *request;
 };
 
-static uint32_t ends(void *user, int32_t token)
+static uint32_t beams_ends(void *user, int32_t token)
 {
     const struct ending *ending = user;
     return request_ends(ending->queue, ending->request, token);
@@ -351,7 +351,7 @@ static int read_logits(struct engine_queue *queue, struct request *request, floa
             ENGINE_ERROR_DATA) /* nothing that the grammar allows has a finite logit: the beam ends */
             status = ENGINE_OK;
         else if (!status)
-            beam_search_read(search, i, row, queue->n_sampled, ends, &ending);
+            beam_search_read(search, i, row, queue->n_sampled, beams_ends, &ending);
     }
     return status;
 }
@@ -495,8 +495,8 @@ static bool beams_take_logits(struct engine_queue *queue, struct request *reques
 /* ---- Results ------------------------------------------------------------------------------------------ */
 
 /* Adds the text of a result. The decoder sees the prompt first, so that it is spaced as a continuation. */
-static int decode(const struct engine_queue *queue, const struct request *request,
-                  const struct engine_beam *result, struct text_buffer *text)
+static int beams_decode(const struct engine_queue *queue, const struct request *request,
+                        const struct engine_beam *result, struct text_buffer *text)
 {
     struct engine_decoder *decoder;
     struct engine_string piece = {0};
@@ -522,7 +522,7 @@ static int collect_texts(const struct engine_queue *queue, const struct request 
     int status = ENGINE_OK;
     for (uint32_t i = 0; i < beams->n_results && !status; i++) {
         size_t before = text.size;
-        status = decode(queue, request, &beams->results[i], &text);
+        status = beams_decode(queue, request, &beams->results[i], &text);
         beams->results[i].text.length = text.size - before;
     }
     beams->texts = text.data;

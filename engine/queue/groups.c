@@ -48,7 +48,7 @@ static uint32_t count_groups(struct engine_queue *queue, size_t *n_running, size
 }
 
 /* Plans one token of each request of a flight; UINT32_MAX: of each that is in one. */
-static struct queue_step plan_flight(struct engine_queue *queue, uint32_t flight)
+static struct queue_step step_of_flight(struct engine_queue *queue, uint32_t flight)
 {
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct request *request = queue->active.items[i];
@@ -72,9 +72,9 @@ static void land(struct engine_queue *queue, uint32_t flight)
 }
 
 /* All that was on its way is lost. Where memory ran out, a step as usual says who has to make room for it. */
-static void lose(struct engine_queue *queue, int status)
+static void groups_lose(struct engine_queue *queue, int status)
 {
-    plan_flight(queue, UINT32_MAX);
+    step_of_flight(queue, UINT32_MAX);
     land(queue, UINT32_MAX);
     if (status == ENGINE_ERROR_MEMORY)
         queue_count_cached(queue);
@@ -95,7 +95,7 @@ static bool start_flight(struct engine_queue *queue, struct flights *flights, si
         most--;
     }
     ENGINE_ASSERT(flights->n_flights < PLAN_MAX_GROUPS);
-    const struct queue_step step = plan_flight(queue, flight);
+    const struct queue_step step = step_of_flight(queue, flight);
     const int status = step_start(queue, &step);
     if (!status) {
         flights->n_started++;
@@ -103,7 +103,7 @@ static bool start_flight(struct engine_queue *queue, struct flights *flights, si
         return true;
     }
     if (queue->context->n_flights == 0 && (flights->n_flights > 0 || status != ENGINE_ERROR_MEMORY)) {
-        lose(queue, status);
+        groups_lose(queue, status);
         flights->n_flights = 0;
     } else {
         queue_count_cached(queue); /* what was started of it has been given up */
@@ -118,12 +118,12 @@ static bool finish_flight(struct engine_queue *queue, struct flights *flights)
     const uint32_t flight = number_of(flights->n_started - flights->n_flights);
     const int status = context_finish(queue->context);
     if (status) {
-        lose(queue, status);
+        groups_lose(queue, status);
         flights->n_flights = 0;
         return false;
     }
     flights->n_flights--;
-    const struct queue_step step = plan_flight(queue, flight);
+    const struct queue_step step = step_of_flight(queue, flight);
     land(queue, flight);
     step_hand_out(queue, &step);
     queue_publish(queue, true, 0);

@@ -142,7 +142,7 @@ static size_t most_guesses(const struct engine_queue *queue, const struct step_l
                            size_t n_tokens)
 {
     const struct request *request = queue->active.items[which];
-    size_t most = queue->n_guess_most, room = plan_room(queue->plan, queue->active.count, limits, which);
+    size_t most = queue->n_guess_most, room = step_room(queue->plan, queue->active.count, limits, which);
     ENGINE_ASSERT(request->n_tokens <= queue->info.n_context); /* it would be done */
     size_t context = queue->info.n_context - request->n_tokens;
     size_t batch = queue->info.n_batch > n_tokens ? queue->info.n_batch - n_tokens : 0;
@@ -156,15 +156,15 @@ static size_t most_guesses(const struct engine_queue *queue, const struct step_l
 }
 
 /* How many guesses to make from one source. */
-static struct pace_answer ask(const struct engine_queue *queue, const struct request *request,
-                              const struct pace_question *question)
+static struct pace_answer guess_query(const struct engine_queue *queue, const struct request *request,
+                                      const struct pace_question *question)
 {
     if (queue->n_guess_least == queue->n_guess_most) return (struct pace_answer){.n_guess = question->n_most};
     return pace_choose(&request->text.pace, question);
 }
 
 /* Chooses the source and number of one request's guesses. */
-static int choose(struct engine_queue *queue, struct request *request, struct pace_question *question)
+static int guess_choose(struct engine_queue *queue, struct request *request, struct pace_question *question)
 {
     struct guesses *guesses = &request->text.guesses;
     struct pace_answer best = {0};
@@ -174,12 +174,12 @@ static int choose(struct engine_queue *queue, struct request *request, struct pa
         size_t alike = lookup_guess(request->text.lookup, request->tokens, request->n_tokens,
                                     question->n_most, guesses->tokens);
         guesses->source = question->source = source_of(alike);
-        if (alike > 0) best = ask(queue, request, question);
+        if (alike > 0) best = guess_query(queue, request, question);
     }
     if (queue->draft && !request->text.no_draft) {
         question->source = PACE_DRAFT;
         draft_seconds(queue->draft, request, &question->seconds_once, &question->seconds_each);
-        struct pace_answer answer = ask(queue, request, question);
+        struct pace_answer answer = guess_query(queue, request, question);
         if (answer.n_guess > 0 && (best.n_guess == 0 || answer.gain > best.gain)) {
             best = answer;
             guesses->source = PACE_DRAFT;
@@ -217,7 +217,7 @@ int guess_step(struct engine_queue *queue, const struct step_limits *limits)
                                          .n_requests = n_requests,
                                          .n_tokens = n_tokens,
                                          .costs = &queue->costs};
-        status = choose(queue, request, &question);
+        status = guess_choose(queue, request, &question);
         queue->plan[i].n_guess = request->text.guesses.count;
         n_tokens += request->text.guesses.count;
     }

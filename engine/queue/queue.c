@@ -31,7 +31,7 @@ void requests_remove(struct requests *list, const struct request *request)
 }
 
 /* Under the lock. Ids grow, so the list is sorted by id. */
-static struct request *find(const struct engine_queue *queue, uint64_t id)
+static struct request *queue_find(const struct engine_queue *queue, uint64_t id)
 {
     ENGINE_ASSERT(lock_is_mine(&queue->lock));
     const struct requests *all = &queue->all;
@@ -231,7 +231,7 @@ static int no_request(uint64_t id)
 int engine_queue_cancel(struct engine_queue *queue, uint64_t id)
 {
     pthread_mutex_lock(&queue->lock);
-    struct request *request = find(queue, id);
+    struct request *request = queue_find(queue, id);
     bool found = request && !request->done;
     if (found) atomic_store(&request->cancelled, true);
     pthread_mutex_unlock(&queue->lock);
@@ -270,7 +270,7 @@ static struct request *find_event(const struct engine_queue *queue, uint64_t id,
 {
     ENGINE_ASSERT(lock_is_mine(&queue->lock));
     if (id != 0) {
-        struct request *request = find(queue, id);
+        struct request *request = queue_find(queue, id);
         *any = request && !request->event && !(request->done && !request->first_event);
         return *any && request->first_event ? request : NULL;
     }

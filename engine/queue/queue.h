@@ -2,7 +2,7 @@
  *
  *   queue.c       the functions that any thread may call: submit, cancel, poll, stop
  *   run.c         the thread that runs the queue: requests that come and go, and what it does next
- *   plan-step.c   what a step computes
+ *   step-plan.c   what a step computes
  *   step.c        one step: its tokens, and who gets its logits
  *   groups.c      steps of several groups of requests at once
  *   request.c     one request: its events and its end; request-create.c makes it
@@ -30,7 +30,7 @@
 #include "embedding/embedding.h"
 #include "engine.h"
 #include "queue/pace.h"
-#include "queue/plan-step.h"
+#include "queue/step-plan.h"
 #include "sample/sampler.h"
 
 /* An event waiting for engine_queue_poll, followed by copies of its texts. */
@@ -248,7 +248,7 @@ struct engine_queue {
     struct engine_queue_info counts;
 
     /* Only for the thread that runs the queue. */
-    struct requests active;     /* by rank (see plan-step.h): waiting or running */
+    struct requests active;     /* by rank (see step-plan.h): waiting or running */
     struct sequence *sequences; /* [n_sequences] */
     uint64_t n_kept;            /* ever */
     struct step_request *plan;  /* [active.count], room for [plan_capacity] */

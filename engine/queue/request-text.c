@@ -178,7 +178,7 @@ static int add_token(struct request *request, int32_t token)
     return request->text.match ? engine_match_accept(request->text.match, token) : ENGINE_OK;
 }
 
-static int choose(struct engine_queue *queue, struct request *request, float *logits, int32_t *token)
+static int text_choose(struct engine_queue *queue, struct request *request, float *logits, int32_t *token)
 {
     if (request->text.n_logprobs > 0) logprobs_read(&request->text.logprobs, logits);
     int status =
@@ -261,7 +261,7 @@ bool request_take_logits(struct engine_queue *queue, struct request *request, fl
     int32_t token = -1;
     bool none = request->flags & ENGINE_REQUEST_NO_TOKENS;
     bool ended = !none && is_final(request); /* only the empty text fits */
-    int status = none || ended ? ENGINE_OK : choose(queue, request, logits, &token);
+    int status = none || ended ? ENGINE_OK : text_choose(queue, request, logits, &token);
     uint32_t reason = none || ended || status ? 0 : request_ends(queue, request, token);
     if (reason) status = accept_end(request, token);
     if (none)

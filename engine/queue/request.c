@@ -11,7 +11,7 @@
 /* ---- Events ---- */
 
 /* Appends a copy of some bytes to those of a kept event. */
-static void *append(struct kept_event *kept, size_t *used, const void *bytes, size_t size)
+static void *request_append(struct kept_event *kept, size_t *used, const void *bytes, size_t size)
 {
     void *copy = kept->bytes + *used;
     if (size > 0) memcpy(copy, bytes, size);
@@ -43,19 +43,19 @@ static struct kept_event *keep_event(const struct engine_event *event)
     if (!kept) return NULL;
     kept->event = *event;
     kept->next = NULL;
-    struct engine_beam *beams = append(kept, &used, event->beams, event->n_beams * sizeof *beams);
+    struct engine_beam *beams = request_append(kept, &used, event->beams, event->n_beams * sizeof *beams);
     if (event->n_beams > 0) kept->event.beams = beams;
-    void *copy = append(kept, &used, event->top, top);
+    void *copy = request_append(kept, &used, event->top, top);
     if (top > 0) kept->event.top = copy;
-    copy = append(kept, &used, event->embedding, embedding);
+    copy = request_append(kept, &used, event->embedding, embedding);
     if (embedding > 0) kept->event.embedding = copy;
     for (uint32_t i = 0; i < event->n_beams; i++)
-        beams[i].tokens = append(kept, &used, beams[i].tokens, beams[i].n_tokens * sizeof(int32_t));
+        beams[i].tokens = request_append(kept, &used, beams[i].tokens, beams[i].n_tokens * sizeof(int32_t));
     for (uint32_t i = 0; i < event->n_beams; i++)
-        beams[i].text.data = append(kept, &used, beams[i].text.data, beams[i].text.length);
-    kept->event.text.data = append(kept, &used, event->text.data, event->text.length);
-    append(kept, &used, "", 1);
-    kept->event.message = append(kept, &used, event->message, length + 1);
+        beams[i].text.data = request_append(kept, &used, beams[i].text.data, beams[i].text.length);
+    kept->event.text.data = request_append(kept, &used, event->text.data, event->text.length);
+    request_append(kept, &used, "", 1);
+    kept->event.message = request_append(kept, &used, event->message, length + 1);
     ENGINE_ASSERT(used == size - sizeof *kept);
     return kept;
 }
@@ -150,8 +150,8 @@ void request_tell_progress(struct engine_queue *queue, struct request *request, 
 /* ---- The end ---- */
 
 /* `stop`: the stop text that has ended the request; otherwise -1, and the text held back is sent. */
-static void finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
-                   int status, int32_t stop)
+static void request_finish_with(struct engine_queue *queue, struct request *request,
+                                enum engine_done_reason reason, int status, int32_t stop)
 {
     const struct request_kind *kind = request->kind;
     struct engine_string text = {0};
@@ -185,12 +185,12 @@ static void finish(struct engine_queue *queue, struct request *request, enum eng
 void request_finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                     int status)
 {
-    finish(queue, request, reason, status, -1);
+    request_finish_with(queue, request, reason, status, -1);
 }
 
 void request_finish_stopped(struct engine_queue *queue, struct request *request, int32_t stop)
 {
-    finish(queue, request, ENGINE_DONE_STOP, ENGINE_OK, stop);
+    request_finish_with(queue, request, ENGINE_DONE_STOP, ENGINE_OK, stop);
 }
 
 /* ---- Kinds with one sequence ---- */

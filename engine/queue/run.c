@@ -117,8 +117,8 @@ static void drop_cancelled(struct engine_queue *queue, bool all)
 
 /* ---- Planning ---- */
 
-static void describe(const struct engine_queue *queue, const struct request *request,
-                     struct step_request *plan)
+static void queue_describe(const struct engine_queue *queue, const struct request *request,
+                           struct step_request *plan)
 {
     size_t pending = request->n_tokens - request->n_cached;
     ENGINE_ASSERT(request->beams || request->n_cached < request->n_tokens);
@@ -143,8 +143,8 @@ struct start {
 
 /* Takes the part of a waiting request's prompt that is in the cache. False: it waits for another request,
  * whose prompt begins alike and is being read. */
-static bool prepare(const struct engine_queue *queue, struct start *start, struct step_request *plan,
-                    struct step_limits *limits)
+static bool queue_prepare(const struct engine_queue *queue, struct start *start, struct step_request *plan,
+                          struct step_limits *limits)
 {
     const struct request *request = start->request;
     uint64_t n_free = cache_free(queue);
@@ -176,7 +176,7 @@ static struct start prepare_start(struct engine_queue *queue, struct step_limits
         if (plan->held) continue;
         if (!cache_choose(queue, request, &start.sequence)) break;
         start.request = request;
-        plan->held = !prepare(queue, &start, plan, limits);
+        plan->held = !queue_prepare(queue, &start, plan, limits);
         if (plan->held) start.request = NULL;
     }
     return start;
@@ -224,33 +224,34 @@ static struct step_limits limits_of(const struct engine_queue *queue)
 }
 
 /* One action of the plan. Kept sequences give way before a request does. */
-static enum plan_action plan_once(struct engine_queue *queue)
+static enum step_action take_action(struct engine_queue *queue)
 {
     size_t which = 0;
-    for (size_t i = 0; i < queue->active.count; i++) describe(queue, queue->active.items[i], &queue->plan[i]);
+    for (size_t i = 0; i < queue->active.count; i++)
+        queue_describe(queue, queue->active.items[i], &queue->plan[i]);
     struct step_limits limits = limits_of(queue);
     struct start start = prepare_start(queue, &limits);
-    enum plan_action action = plan_step(queue->plan, queue->active.count, &limits, &which);
-    if (action != PLAN_START && start.request) cache_clear(queue, start.sequence);
-    bool crowded = action == PLAN_PUT_BACK || action == PLAN_FULL || (action == PLAN_RUN && start.request);
-    if (crowded && cache_give_up(queue)) return PLAN_AGAIN;
-    if (action == PLAN_START) {
+    enum step_action action = step_plan(queue->plan, queue->active.count, &limits, &which);
+    if (action != STEP_START && start.request) cache_clear(queue, start.sequence);
+    bool crowded = action == STEP_PUT_BACK || action == STEP_FULL || (action == STEP_RUN && start.request);
+    if (crowded && cache_give_up(queue)) return STEP_AGAIN;
+    if (action == STEP_START) {
         int status = begin_request(queue, &start);
         if (status) queue_end(queue, start.request, ENGINE_DONE_FAILED, status);
-    } else if (action == PLAN_PUT_BACK) {
+    } else if (action == STEP_PUT_BACK) {
         put_back(queue, queue->active.items[which]);
-    } else if (action == PLAN_FULL) {
+    } else if (action == STEP_FULL) {
         queue_end(queue, queue->active.items[which], ENGINE_DONE_CONTEXT, ENGINE_OK);
     }
     return action;
 }
 
-/* Starts and puts back requests until a step can run. PLAN_NOTHING: there are none. */
-static enum plan_action plan_next(struct engine_queue *queue)
+/* Starts and puts back requests until a step can run. STEP_NOTHING: there are none. */
+static enum step_action take_actions(struct engine_queue *queue)
 {
-    enum plan_action action;
-    do action = plan_once(queue);
-    while (action != PLAN_NOTHING && action != PLAN_RUN);
+    enum step_action action;
+    do action = take_action(queue);
+    while (action != STEP_NOTHING && action != STEP_RUN);
     queue->is_settled = true;
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct request *request = queue->active.items[i];
@@ -285,21 +286,21 @@ void queue_count_cached(struct engine_queue *queue)
  * requests share blocks that they continue in: then the last in rank makes room. Where it isn't the cache
  * that lacks room but the machine, that helps nothing, and a request that has made room may be started again
  * at once: so the tries are counted. */
-static enum plan_action decode_next(struct engine_queue *queue, struct queue_step *step)
+static enum step_action decode_next(struct engine_queue *queue, struct queue_step *step)
 {
     size_t n_left = 2 * queue->active.count + 2;
     for (bool guess = true;; n_left--) {
-        enum plan_action action = plan_next(queue);
-        if (action == PLAN_NOTHING) return action;
+        enum step_action action = take_actions(queue);
+        if (action == STEP_NOTHING) return action;
         struct step_limits limits = limits_of(queue);
         int status = guess ? guess_step(queue, &limits) : ENGINE_OK;
         if (status) {
             step_fail(queue, status);
-            return PLAN_FULL;
+            return STEP_FULL;
         }
         *step = step_planned(queue);
         status = step_run(queue, step);
-        if (!status) return PLAN_RUN;
+        if (!status) return STEP_RUN;
         queue_count_cached(queue);
         guess = false;
         if (status == ENGINE_ERROR_MEMORY && n_left > 0 && (step->n_guess > 0 || cache_give_up(queue)))
@@ -312,7 +313,7 @@ static enum plan_action decode_next(struct engine_queue *queue, struct queue_ste
             continue;
         }
         step_fail(queue, status);
-        return PLAN_FULL;
+        return STEP_FULL;
     }
 }
 
@@ -353,7 +354,7 @@ static void run_step(struct engine_queue *queue)
 {
     struct queue_step step;
     double start = seconds_now();
-    bool any = decode_next(queue, &step) == PLAN_RUN;
+    bool any = decode_next(queue, &step) == STEP_RUN;
     if (any) {
         adapt_chunk(queue, &step, seconds_now() - start);
         step_hand_out(queue, &step);

@@ -184,7 +184,7 @@ static int encode_sources(struct engine_queue *queue)
 }
 
 /* Makes room for what the step gives, and fills the batch with its tokens. */
-static int prepare(struct engine_queue *queue, const struct queue_step *step)
+static int step_prepare(struct engine_queue *queue, const struct queue_step *step)
 {
     int status = make_logits_room(queue, step);
     if (!status) status = make_states_room(queue, step);
@@ -199,7 +199,7 @@ static int prepare(struct engine_queue *queue, const struct queue_step *step)
 
 int step_run(struct engine_queue *queue, const struct queue_step *step)
 {
-    int status = prepare(queue, step);
+    int status = step_prepare(queue, step);
     if (status) return status;
     return step_batch_decode(&queue->batch, queue->context,
                              step->n_wanted > 0 ? queue->logits[0].items : NULL,
@@ -208,7 +208,7 @@ int step_run(struct engine_queue *queue, const struct queue_step *step)
 
 int step_start(struct engine_queue *queue, const struct queue_step *step)
 {
-    int status = prepare(queue, step);
+    int status = step_prepare(queue, step);
     return status ? status
                   : step_batch_start(&queue->batch, queue->context, queue->logits[step->flight].items);
 }

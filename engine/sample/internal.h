@@ -170,16 +170,16 @@ struct engine_sampler {
 
 /* ---- Steps ---- */
 
-void step_penalties(struct engine_sampler *sampler);
-void step_dry(struct engine_sampler *sampler);
-void step_top_n_sigma(struct engine_sampler *sampler);
-void step_top_k(struct engine_sampler *sampler);
-void step_typical(struct engine_sampler *sampler);
-void step_top_p(struct engine_sampler *sampler);
-void step_min_p(struct engine_sampler *sampler);
-void step_xtc(struct engine_sampler *sampler);
-void step_temperature(struct engine_sampler *sampler);
-void step_mirostat(struct engine_sampler *sampler);
+void sampler_penalties(struct engine_sampler *sampler);
+void sampler_dry(struct engine_sampler *sampler);
+void sampler_top_n_sigma(struct engine_sampler *sampler);
+void sampler_top_k(struct engine_sampler *sampler);
+void sampler_typical(struct engine_sampler *sampler);
+void sampler_top_p(struct engine_sampler *sampler);
+void sampler_min_p(struct engine_sampler *sampler);
+void sampler_xtc(struct engine_sampler *sampler);
+void sampler_temperature(struct engine_sampler *sampler);
+void sampler_mirostat(struct engine_sampler *sampler);
 
 /* Records a token for the penalties. Before history_add. */
 void penalties_accept(struct engine_sampler *sampler, int32_t token);

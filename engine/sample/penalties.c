@@ -86,7 +86,7 @@ static void penalize_recent_array(struct engine_sampler *sampler)
     for (size_t i = 0; i < n; i++) sampler->counts[history_at(history, i)] &= ~SEEN;
 }
 
-void step_penalties(struct engine_sampler *sampler)
+void sampler_penalties(struct engine_sampler *sampler)
 {
     const struct engine_sampler_options *options = &sampler->options;
     bool repeats = options->penalty_repeat != 0 && options->penalty_repeat != 1;
@@ -287,7 +287,7 @@ static void penalize_repetition(struct engine_sampler *sampler, float *logit, in
     *logit = finite_logit((double)*logit - dry_penalty(&sampler->options, length - 1));
 }
 
-void step_dry(struct engine_sampler *sampler)
+void sampler_dry(struct engine_sampler *sampler)
 {
     const struct history *history = &sampler->history;
     struct dry *dry = &sampler->dry;

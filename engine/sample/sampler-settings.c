@@ -16,21 +16,21 @@
 
 /* ---- The chain ---- */
 
-static const char *const step_names[STEP_COUNT] = {
-    [STEP_PENALTIES] = "penalties", [STEP_DRY] = "dry",       [STEP_TOP_N_SIGMA] = "top_n_sigma",
-    [STEP_TOP_K] = "top_k",         [STEP_TYPICAL] = "typ_p", [STEP_TOP_P] = "top_p",
-    [STEP_MIN_P] = "min_p",         [STEP_XTC] = "xtc",       [STEP_TEMPERATURE] = "temperature",
+static const char *const step_names[SAMPLER_N_STEPS] = {
+    [SAMPLER_PENALTIES] = "penalties", [SAMPLER_DRY] = "dry",       [SAMPLER_TOP_N_SIGMA] = "top_n_sigma",
+    [SAMPLER_TOP_K] = "top_k",         [SAMPLER_TYPICAL] = "typ_p", [SAMPLER_TOP_P] = "top_p",
+    [SAMPLER_MIN_P] = "min_p",         [SAMPLER_XTC] = "xtc",       [SAMPLER_TEMPERATURE] = "temperature",
 };
 
 /* Other names that llama.cpp takes. */
 static const struct {
     const char *name;
     uint8_t step;
-} other_names[] = {{"nucleus", STEP_TOP_P},
-                   {"typical", STEP_TYPICAL},
-                   {"typical_p", STEP_TYPICAL},
-                   {"typ", STEP_TYPICAL},
-                   {"temp", STEP_TEMPERATURE}};
+} other_names[] = {{"nucleus", SAMPLER_TOP_P},
+                   {"typical", SAMPLER_TYPICAL},
+                   {"typical_p", SAMPLER_TYPICAL},
+                   {"typ", SAMPLER_TYPICAL},
+                   {"temp", SAMPLER_TEMPERATURE}};
 
 /* "top-k" is the same as "top_k". */
 static bool is_step_name(const char *name, const char *given, size_t length)
@@ -42,14 +42,14 @@ static bool is_step_name(const char *name, const char *given, size_t length)
 
 static int add_step(struct sampler_settings *settings, const char *name, size_t length)
 {
-    uint8_t found = STEP_COUNT;
+    uint8_t found = SAMPLER_N_STEPS;
     if (settings->n_steps == SAMPLER_MAX_STEPS)
         return error_raise(ENGINE_ERROR_ARGUMENT, "samplers: more than %d steps", SAMPLER_MAX_STEPS);
-    for (unsigned step = 0; step < STEP_COUNT; step++)
+    for (unsigned step = 0; step < SAMPLER_N_STEPS; step++)
         if (is_step_name(step_names[step], name, length)) found = (uint8_t)step;
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
         if (is_step_name(other_names[i].name, name, length)) found = other_names[i].step;
-    if (found < STEP_COUNT) {
+    if (found < SAMPLER_N_STEPS) {
         settings->steps[settings->n_steps++] = found;
         return ENGINE_OK;
     }
@@ -209,7 +209,7 @@ bool sampler_settings_want_dry(const struct sampler_settings *settings)
         options->dry_penalty_last_n == 0)
         return false;
     for (size_t i = 0; i < settings->n_steps; i++)
-        if (settings->steps[i] == STEP_DRY) return true;
+        if (settings->steps[i] == SAMPLER_DRY) return true;
     return false;
 }
 

@@ -49,7 +49,7 @@ static int sampler_fill(struct engine_sampler *sampler, const struct sampler_set
 {
     const struct engine_sampler_options *options = &sampler->options;
     size_t last_n = 0;
-    if (sampler_has_step(sampler, STEP_PENALTIES)) last_n = options->penalty_last_n;
+    if (sampler_has_step(sampler, SAMPLER_PENALTIES)) last_n = options->penalty_last_n;
     sampler->candidates.n_vocab = sampler->n_vocab;
     sampler->candidates.items = calloc(sampler->n_vocab, sizeof *sampler->candidates.items);
     if (!sampler->candidates.items) return error_memory("sampler");
@@ -159,16 +159,16 @@ void sampler_add_bias(const struct sampler_settings *settings, float *logits)
 static void run_step(struct engine_sampler *sampler, enum sampler_step step)
 {
     switch (step) {
-    case STEP_PENALTIES: step_penalties(sampler); break;
-    case STEP_DRY: step_dry(sampler); break;
-    case STEP_TOP_N_SIGMA: step_top_n_sigma(sampler); break;
-    case STEP_TOP_K: step_top_k(sampler); break;
-    case STEP_TYPICAL: step_typical(sampler); break;
-    case STEP_TOP_P: step_top_p(sampler); break;
-    case STEP_MIN_P: step_min_p(sampler); break;
-    case STEP_XTC: step_xtc(sampler); break;
-    case STEP_TEMPERATURE: step_temperature(sampler); break;
-    case STEP_COUNT: break;
+    case SAMPLER_PENALTIES: sampler_penalties(sampler); break;
+    case SAMPLER_DRY: sampler_dry(sampler); break;
+    case SAMPLER_TOP_N_SIGMA: sampler_top_n_sigma(sampler); break;
+    case SAMPLER_TOP_K: sampler_top_k(sampler); break;
+    case SAMPLER_TYPICAL: sampler_typical(sampler); break;
+    case SAMPLER_TOP_P: sampler_top_p(sampler); break;
+    case SAMPLER_MIN_P: sampler_min_p(sampler); break;
+    case SAMPLER_XTC: sampler_xtc(sampler); break;
+    case SAMPLER_TEMPERATURE: sampler_temperature(sampler); break;
+    case SAMPLER_N_STEPS: break;
     }
 }
 
@@ -177,14 +177,14 @@ static bool is_greedy(const struct engine_sampler *sampler)
 {
     const struct engine_sampler_options *options = &sampler->options;
     return options->temperature == 0 && options->dynatemp_range == 0 &&
-           (options->mirostat > 0 || sampler_has_step(sampler, STEP_TEMPERATURE));
+           (options->mirostat > 0 || sampler_has_step(sampler, SAMPLER_TEMPERATURE));
 }
 
 /* The steps that matter to a greedy choice: those up to the last one that changes logits. */
 static size_t greedy_steps(const struct engine_sampler *sampler)
 {
     for (size_t n = sampler->options.mirostat > 0 ? 0 : sampler->n_steps; n > 0; n--)
-        if (sampler->steps[n - 1] == STEP_PENALTIES || sampler->steps[n - 1] == STEP_DRY) return n;
+        if (sampler->steps[n - 1] == SAMPLER_PENALTIES || sampler->steps[n - 1] == SAMPLER_DRY) return n;
     return 0;
 }
 
@@ -207,8 +207,8 @@ static int run_chain(struct engine_sampler *sampler, float *logits)
     int status = ban_apply(&sampler->ban, logits);
     if (status) return status;
     if (sampler->options.mirostat > 0 && !greedy) {
-        step_temperature(sampler);
-        step_mirostat(sampler);
+        sampler_temperature(sampler);
+        sampler_mirostat(sampler);
     } else {
         size_t n = greedy ? greedy_steps(sampler) : sampler->n_steps;
         for (size_t i = 0; i < n; i++) {

@@ -15,16 +15,16 @@
 #define SAMPLER_MAX_STEPS 64
 
 enum sampler_step {
-    STEP_PENALTIES,
-    STEP_DRY,
-    STEP_TOP_N_SIGMA,
-    STEP_TOP_K,
-    STEP_TYPICAL,
-    STEP_TOP_P,
-    STEP_MIN_P,
-    STEP_XTC,
-    STEP_TEMPERATURE,
-    STEP_COUNT
+    SAMPLER_PENALTIES,
+    SAMPLER_DRY,
+    SAMPLER_TOP_N_SIGMA,
+    SAMPLER_TOP_K,
+    SAMPLER_TYPICAL,
+    SAMPLER_TOP_P,
+    SAMPLER_MIN_P,
+    SAMPLER_XTC,
+    SAMPLER_TEMPERATURE,
+    SAMPLER_N_STEPS
 };
 
 /* A caller's options, checked and copied, so that a request can keep them until it runs. */

@@ -46,7 +46,7 @@ static float dynamic_temperature(struct engine_sampler *sampler)
     return lowest + (highest - lowest) * power;
 }
 
-void step_temperature(struct engine_sampler *sampler)
+void sampler_temperature(struct engine_sampler *sampler)
 {
     struct candidates *candidates = &sampler->candidates;
     float temperature = sampler->options.temperature;
@@ -143,7 +143,7 @@ static void keep_by_surprise(struct engine_sampler *sampler)
     candidates->n_masked = 0;
 }
 
-void step_mirostat(struct engine_sampler *sampler)
+void sampler_mirostat(struct engine_sampler *sampler)
 {
     candidates_list(&sampler->candidates);
     if (sampler->candidates.count == 0) return;

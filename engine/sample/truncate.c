@@ -70,7 +70,7 @@ static void drop_sigma(struct candidates *candidates, float n)
 
 /* Keeps logits within n standard deviations of the highest one. The others stay candidates with a logit of
  * -infinity. */
-void step_top_n_sigma(struct engine_sampler *sampler)
+void sampler_top_n_sigma(struct engine_sampler *sampler)
 {
     struct candidates *candidates = &sampler->candidates;
     float n = sampler->options.top_n_sigma;
@@ -83,14 +83,14 @@ void step_top_n_sigma(struct engine_sampler *sampler)
 
 /* ---- By rank and by mass ---- */
 
-void step_top_k(struct engine_sampler *sampler)
+void sampler_top_k(struct engine_sampler *sampler)
 {
     if (sampler->options.top_k > 0) candidates_keep_top(&sampler->candidates, sampler->options.top_k);
 }
 
 /* Keeps the tokens whose information -log p is nearest to the entropy, until their probabilities exceed
  * typical_p. */
-void step_typical(struct engine_sampler *sampler)
+void sampler_typical(struct engine_sampler *sampler)
 {
     float p = sampler->options.typical_p;
     struct candidates *candidates = &sampler->candidates;
@@ -104,7 +104,7 @@ void step_typical(struct engine_sampler *sampler)
     candidates_keep_mass(candidates, p, true);
 }
 
-void step_top_p(struct engine_sampler *sampler)
+void sampler_top_p(struct engine_sampler *sampler)
 {
     float p = sampler->options.top_p;
     if (p <= 0 || p >= 1) return;
@@ -117,7 +117,7 @@ void step_top_p(struct engine_sampler *sampler)
 /* ---- By probability ---- */
 
 /* Keeps candidates at least min_p times as probable as the most probable one. */
-void step_min_p(struct engine_sampler *sampler)
+void sampler_min_p(struct engine_sampler *sampler)
 {
     struct candidates *candidates = &sampler->candidates;
     if (sampler->options.min_p <= 0) return;
@@ -133,7 +133,7 @@ void step_min_p(struct engine_sampler *sampler)
 
 /* Exclude top choices (github.com/oobabooga/text-generation-webui, pull request 6335): with the given
  * probability, drops all candidates that reach the threshold except the least probable of them. */
-void step_xtc(struct engine_sampler *sampler)
+void sampler_xtc(struct engine_sampler *sampler)
 {
     const struct engine_sampler_options *options = &sampler->options;
     struct candidates *candidates = &sampler->candidates;

@@ -29,7 +29,7 @@ struct engine_rendered {
 
 /* ---- Finding the template ------------------------------------------------------------------------------ */
 
-static int parse(const char *origin, struct engine_string source, struct template **parsed)
+static int template_parse_source(const char *origin, struct engine_string source, struct template **parsed)
 {
     return template_create(origin, source.data, source.length, parsed);
 }
@@ -67,13 +67,13 @@ static int use_named(struct engine_template *template, const char *name)
     snprintf(template->origin, sizeof template->origin, "the named template %s", name);
     template->source = (struct engine_string){named->source, strlen(named->source)};
     template->named = true;
-    return parse(template->origin, template->source, &template->plain);
+    return template_parse_source(template->origin, template->source, &template->plain);
 }
 
 /* The template for tools: a mistake in it stands in the way of tools only. */
 static int use_for_tools(struct engine_template *template, struct engine_string source)
 {
-    int status = parse("the model's template tool_use", source, &template->with_tools);
+    int status = template_parse_source("the model's template tool_use", source, &template->with_tools);
     if (status != ENGINE_ERROR_DATA) return status;
     template->tools_fault = strdup(engine_error_message());
     return template->tools_fault ? ENGINE_OK : error_memory("template");
@@ -97,7 +97,7 @@ static int use_model(struct engine_template *template, const char *name)
         snprintf(template->origin, sizeof template->origin, "the model's template");
     else
         snprintf(template->origin, sizeof template->origin, "the model's template %.80s", name);
-    int status = parse(template->origin, template->source, &template->plain);
+    int status = template_parse_source(template->origin, template->source, &template->plain);
     if (!status && has_tools) status = use_for_tools(template, with_tools);
     return status;
 }
@@ -110,7 +110,7 @@ static int use_source(struct engine_template *template, const struct engine_temp
     if (!template->copy) return error_memory("template");
     memcpy(template->copy, options->source.data, options->source.length);
     template->source = (struct engine_string){template->copy, options->source.length};
-    return parse(template->origin, template->source, &template->plain);
+    return template_parse_source(template->origin, template->source, &template->plain);
 }
 
 int engine_template_create(struct engine_model *model, const struct engine_template_options *options,

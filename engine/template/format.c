@@ -378,7 +378,7 @@ static void write_number(struct builder *builder, struct value value, const stru
 }
 
 /* The first `precision` characters. */
-static const struct text *shorten(struct task *task, const struct text *text, int precision)
+static const struct text *format_shorten(struct task *task, const struct text *text, int precision)
 {
     return precision < 0 ? text : text_part(task, text, 0, text_position(task, text, (size_t)precision));
 }
@@ -417,7 +417,7 @@ static void write_percent(struct builder *builder, struct value value, struct st
         const struct text *text = builder_finish(quoted);
         if (style->html && !(type == 's' && VALUE_IS(value, TEXT) && value.text->html))
             text = text_escape(task, text);
-        write_aligned(builder, shorten(task, text, style->precision), style, false);
+        write_aligned(builder, format_shorten(task, text, style->precision), style, false);
         return;
     }
     if (type == 'c') {
@@ -547,7 +547,7 @@ static void write_braces(struct builder *builder, struct value value, const stru
     }
     if (style.type && style.type != 's')
         task_fail(task, "unknown format code '%c' for object of type '%s'", style.type, value_type(value));
-    write_aligned(builder, shorten(task, show_text(task, value), style.precision), &style, false);
+    write_aligned(builder, format_shorten(task, show_text(task, value), style.precision), &style, false);
 }
 
 /* The value that "name.attribute[key]" refers to; `next` numbers those without name. */

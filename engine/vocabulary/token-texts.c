@@ -32,7 +32,7 @@ static int append_text(struct text_buffer *bytes, struct engine_string text)
     return text_buffer_add(bytes, text.data, text.length) ? ENGINE_OK : error_memory("texts of tokens");
 }
 
-static int fill(struct token_texts *texts, struct engine_decoder *decoder)
+static int token_texts_fill(struct token_texts *texts, struct engine_decoder *decoder)
 {
     const struct engine_tokenizer_api *api = texts->api;
     int32_t first = find_first(texts, decoder);
@@ -65,7 +65,7 @@ int token_texts_create(const struct engine_tokenizer_api *api, struct engine_tok
     created->n_tokens = info.n_tokens;
     created->ends = calloc((size_t)info.n_tokens + 1, sizeof *created->ends);
     status = created->ends ? api->decoder_create(tokenizer, 1, &decoder) : error_memory("texts of tokens");
-    if (!status) status = fill(created, decoder);
+    if (!status) status = token_texts_fill(created, decoder);
     if (decoder) api->decoder_destroy(decoder);
     if (status)
         token_texts_destroy(created);

@@ -12,7 +12,7 @@
 
 enum { MAX_ACCESSES = 96 /* ranges that are remembered between two barriers */ };
 
-struct step {
+struct list_step {
     step_function *run;
     step_count *count; /* NULL: n_tasks */
     size_t n_tasks;
@@ -33,7 +33,7 @@ struct prepared {
 };
 
 struct list {
-    struct step *steps;
+    struct list_step *steps;
     size_t n_steps, steps_capacity;
     uint8_t *args;
     size_t args_size, args_capacity;
@@ -88,7 +88,7 @@ void *list_add(struct list *list, step_function *run, size_t n_tasks, size_t arg
         cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of operations)");
         return NULL;
     }
-    struct step *step = &list->steps[list->n_steps++];
+    struct list_step *step = &list->steps[list->n_steps++];
     step->run = run;
     step->count = NULL;
     step->n_tasks = n_tasks;
@@ -109,7 +109,7 @@ void list_count_later(struct list *list, step_count *count)
 static void touch(struct list *list, uintptr_t begin, uintptr_t end, bool write)
 {
     ENGINE_ASSERT(list->n_steps > 0 && begin <= end);
-    struct step *step = &list->steps[list->n_steps - 1];
+    struct list_step *step = &list->steps[list->n_steps - 1];
     bool conflict = list->n_accesses == MAX_ACCESSES;
     for (size_t i = 0; i < list->n_before && !conflict; i++) {
         const struct access *earlier = &list->accesses[i];
@@ -216,7 +216,7 @@ static size_t open_phase(void *context)
     while (n == 0 && list->next_phase < list->n_steps) {
         list->phase = list->next_phase;
         do {
-            struct step *step = &list->steps[list->next_phase++];
+            struct list_step *step = &list->steps[list->next_phase++];
             n += step->count ? step->count(list->args + step->args) : step->n_tasks;
             step->end = n;
         } while (list->next_phase < list->n_steps && !list->steps[list->next_phase].barrier);
@@ -227,7 +227,7 @@ static size_t open_phase(void *context)
 static void run_task(void *context, unsigned thread, size_t task)
 {
     const struct list *list = context;
-    const struct step *step = &list->steps[list->phase];
+    const struct list_step *step = &list->steps[list->phase];
     size_t begin = 0;
     for (; task >= step->end; step++) begin = step->end;
     ENGINE_ASSERT(step < list->steps + list->next_phase);

@@ -17,7 +17,7 @@
 #include "operand.h"
 
 struct list;
-struct step;
+struct list_step;
 
 enum slot {
     SLOT_ROPE,

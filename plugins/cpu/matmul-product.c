@@ -129,9 +129,9 @@ static void multiply_int8(const struct work *work, const struct matmul_step *ste
 
 /* sums[p][t][row] = panel `panel` + p x the group's columns, the first of which begins a set; 1 or 2
  * panels, or of a few columns any number. */
-static void multiply(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
-                     const struct group *group, size_t panel, size_t n_panels, struct tile *tiles,
-                     float *const sums[PANELS_IN_TURN])
+static void product_multiply(const struct work *work, const struct matmul_step *step,
+                             const struct matrix *matrix, const struct group *group, size_t panel,
+                             size_t n_panels, struct tile *tiles, float *const sums[PANELS_IN_TURN])
 {
     if (group->n <= few_columns(work->kernels, matrix->type)) {
         multiply_few(work, step, matrix, group, panel, n_panels, tiles, sums);
@@ -148,8 +148,8 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
 /* ---- What follows them ----------------------------------------------------------------------------- */
 
 /* sums, gate: [group->n][PANEL] of a panel. Results to be mixed later stay in place. */
-static void finish(const struct work *work, const struct matmul_step *step, const struct group *group,
-                   size_t panel, float *sums, const float *gate)
+static void product_finish(const struct work *work, const struct matmul_step *step, const struct group *group,
+                           size_t panel, float *sums, const float *gate)
 {
     size_t first = panel * PANEL, n_rows = smaller(PANEL, step->rows - first), n = group->n * PANEL;
     if (gate) work->kernels->activate(step->activation, 0, 0, gate, sums, sums, n);
@@ -206,11 +206,12 @@ static void multiply_group(const struct work *work, const struct matmul_step *st
             n = smaller(at_once, panel_end - panel);
             for (size_t p = 0; step->mixed && p < n; p++)
                 scratch.sums[0][p] = product_at(&step->columns, work, &block, panel + p);
-            multiply(work, step, weight, &block, panel, n, scratch.tiles, scratch.sums[0]);
-            if (gate->type) multiply(work, step, gate, &block, panel, n, scratch.tiles, scratch.sums[1]);
+            product_multiply(work, step, weight, &block, panel, n, scratch.tiles, scratch.sums[0]);
+            if (gate->type)
+                product_multiply(work, step, gate, &block, panel, n, scratch.tiles, scratch.sums[1]);
             for (size_t p = 0; p < n; p++)
-                finish(work, step, &block, panel + p, scratch.sums[0][p],
-                       gate->type ? scratch.sums[1][p] : NULL);
+                product_finish(work, step, &block, panel + p, scratch.sums[0][p],
+                               gate->type ? scratch.sums[1][p] : NULL);
         }
     }
 }
@@ -257,7 +258,7 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
 /* Tasks small enough that all threads end together, but large enough that taking them costs little and memory
  * is not read again: the fewer columns a panel has, the more panels. With many columns, whole sets of the
  * panels that are multiplied at once. */
-static size_t divide(struct matmul_step *step, unsigned n_threads, const struct kernels *kernels)
+static size_t product_divide(struct matmul_step *step, unsigned n_threads, const struct kernels *kernels)
 {
     const struct weight_type *type = step->matrices[0].type;
     size_t n_tokens = step->columns.n_tokens, n_groups = columns_most_groups(&step->columns);
@@ -288,7 +289,7 @@ static size_t divide(struct matmul_step *step, unsigned n_threads, const struct 
 bool matmul_multiply(const struct request *request, struct list *list, const struct matmul_step *step)
 {
     struct matmul_step divided = *step;
-    size_t n_tasks = divide(&divided, pool_threads(request->device->pool), request->device->kernels);
+    size_t n_tasks = product_divide(&divided, pool_threads(request->device->pool), request->device->kernels);
     struct matmul_step *added = list_add(list, run_matmul, n_tasks, sizeof *added);
     if (!added) return false;
     *added = divided;

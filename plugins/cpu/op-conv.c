@@ -23,7 +23,8 @@ struct conv_part {
 };
 
 /* The inputs that token t of a run sees, those before the first token being zeros or the state's. */
-static void find_inputs(const struct conv_part *part, const struct run *run, size_t t, const float **inputs)
+static void find_inputs(const struct conv_part *part, const struct states_run *run, size_t t,
+                        const float **inputs)
 {
     static const float zeros[CHANNELS];
     const struct conv_step *step = part->step;
@@ -38,7 +39,7 @@ static void find_inputs(const struct conv_part *part, const struct run *run, siz
 }
 
 /* The last taps - 1 inputs become the state. Going up, a row is read before it is overwritten. */
-static void keep_inputs(const struct conv_part *part, const struct run *run)
+static void keep_inputs(const struct conv_part *part, const struct states_run *run)
 {
     const float *inputs[OP_MAX_TAPS];
     find_inputs(part, run, run->n, inputs);
@@ -57,7 +58,7 @@ static void run_conv(const void *args, const struct work *work, size_t task)
     for (size_t c = 0; c < part.n; c++)
         for (size_t i = 0; i < step->taps; i++)
             weights[i * CHANNELS + c] = step->weight[(part.first + c) * step->taps + i];
-    for (struct run run = {0}; states_next(work, &step->states, &run);) {
+    for (struct states_run run = {0}; states_next(work, &step->states, &run);) {
         for (size_t t = 0; t < run.n; t++) {
             const float *inputs[OP_MAX_TAPS];
             float *out = (float *)view_row_at(&step->output, run.first + t) + part.first;

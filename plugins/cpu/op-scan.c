@@ -132,7 +132,7 @@ static void run_scan(const void *args, const struct work *work, size_t task)
         for (size_t i = 0; i < step->key_dim; i++)
             scratch.rates[i * PANEL + j] =
                 step->rates[(block.head * step->value_dim + block.first + j) * step->key_dim + i];
-    for (struct run run = {0}; states_next(work, &step->states, &run);) {
+    for (struct states_run run = {0}; states_next(work, &step->states, &run);) {
         if (!run.has_state) {
             for (size_t t = 0; t < run.n; t++)
                 memset((float *)view_row(&step->output, block.head, run.first + t, 0) + block.first, 0,

@@ -133,7 +133,7 @@ static void wake_some(struct pool *pool, size_t most)
 
 /* ---- Working --------------------------------------------------------------------------------------- */
 
-static bool take(struct pool *pool, uint64_t *task)
+static bool pool_take(struct pool *pool, uint64_t *task)
 {
     uint64_t limit = atomic_load_explicit(&pool->limit, memory_order_acquire);
     *task = atomic_load_explicit(&pool->next, memory_order_relaxed);
@@ -173,7 +173,7 @@ static void run_tasks(struct pool *pool, unsigned thread, uint64_t task)
             ENGINE_ASSERT(task >= pool->first && task < limit);
             pool->work->run(pool->context, thread, task - pool->first);
             n++;
-        } while (take(pool, &task));
+        } while (pool_take(pool, &task));
         last = atomic_fetch_add_explicit(&pool->done, n, memory_order_acq_rel) + n == limit;
     } while (last && open_phase(pool, thread, &task));
 }
@@ -181,7 +181,7 @@ static void run_tasks(struct pool *pool, unsigned thread, uint64_t task)
 static void take_part(struct pool *pool, unsigned thread)
 {
     for (uint64_t task;;) {
-        if (take(pool, &task))
+        if (pool_take(pool, &task))
             run_tasks(pool, thread, task);
         else if (is_over(pool, thread))
             return;

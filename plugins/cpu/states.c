@@ -29,7 +29,7 @@ void states_declare(struct list *list, const struct states_view *view)
     list_writes(list, &view->state);
 }
 
-bool states_next(const struct work *work, const struct states_view *view, struct run *run)
+bool states_next(const struct work *work, const struct states_view *view, struct states_run *run)
 {
     const int32_t *states = (const int32_t *)(const void *)view->states.data;
     const int32_t *positions = (const int32_t *)(const void *)view->positions.data;

@@ -11,7 +11,7 @@ struct states_view {
 };
 
 /* Adjacent tokens with the same state. */
-struct run {
+struct states_run {
     size_t first, n; /* tokens */
     bool has_state;  /* false: their number is -1 */
     bool begins;     /* at zeros, not at what the state holds */
@@ -29,6 +29,6 @@ void states_declare(struct list *list, const struct states_view *view);
 
 /* The run that begins at token run->first + run->n; start with zeros. False: there is none. Tokens whose
  * state is out of range are reported and have none. */
-bool states_next(const struct work *work, const struct states_view *view, struct run *run);
+bool states_next(const struct work *work, const struct states_view *view, struct states_run *run);
 
 #endif

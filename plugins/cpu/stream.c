@@ -47,7 +47,7 @@ void stream_destroy(struct engine_stream *stream)
     free(stream);
 }
 
-static void run(struct engine_stream *stream, struct list *list)
+static void stream_run(struct engine_stream *stream, struct list *list)
 {
     const char *message;
     int status = list_run(list, stream->device, &message);
@@ -59,7 +59,7 @@ static void run(struct engine_stream *stream, struct list *list)
 int stream_flush(struct engine_stream *stream)
 {
     if (!list_is_empty(stream->list)) {
-        run(stream, stream->list);
+        stream_run(stream, stream->list);
         list_clear(stream->list);
     }
     return ENGINE_OK;
@@ -120,7 +120,7 @@ static void copy_part(void *context, unsigned thread, size_t part)
 }
 
 /* Much, such as the logits of many sequences, is copied by all threads. */
-static void copy(struct engine_device *device, void *to, const void *from, size_t size)
+static void stream_copy_bytes(struct engine_device *device, void *to, const void *from, size_t size)
 {
     static const struct pool_work copy_parts = {open_copying, copy_part};
     struct copying copying = {.to = to, .from = from, .size = size};
@@ -136,7 +136,7 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
     int status = range_check(stream, buffer, offset, size, "write");
     if (status || size == 0) return status;
     stream_flush(stream);
-    copy(stream->device, buffer->data + offset, source, size);
+    stream_copy_bytes(stream->device, buffer->data + offset, source, size);
     return ENGINE_OK;
 }
 
@@ -146,7 +146,7 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
     int status = range_check(stream, buffer, offset, size, "read");
     if (status || size == 0) return status;
     stream_flush(stream);
-    copy(stream->device, target, buffer->data + offset, size);
+    stream_copy_bytes(stream->device, target, buffer->data + offset, size);
     return ENGINE_OK;
 }
 
@@ -214,7 +214,7 @@ int stream_replay(struct engine_stream *stream, struct engine_recording *recordi
     if (!recording || recording->device != stream->device)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
     stream_flush(stream);
-    if (!list_is_empty(recording->list)) run(stream, recording->list);
+    if (!list_is_empty(recording->list)) stream_run(stream, recording->list);
     return ENGINE_OK;
 }
 

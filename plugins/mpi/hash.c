@@ -8,14 +8,14 @@
 
 enum { LANES = 4 };
 
-static uint64_t mix(uint64_t x)
+static uint64_t hash_mix(uint64_t x)
 {
     x = (x ^ x >> 32) * FACTOR;
     x = (x ^ x >> 29) * FACTOR;
     return x ^ x >> 32;
 }
 
-static uint64_t step(uint64_t lane, uint64_t word)
+static uint64_t hash_step(uint64_t lane, uint64_t word)
 {
     lane = (lane ^ word) * FACTOR;
     return lane ^ lane >> 31;
@@ -29,16 +29,16 @@ struct hash hash_of(const void *data, size_t size)
     for (; size >= LANES * sizeof(uint64_t); size -= LANES * sizeof(uint64_t)) {
         uint64_t words[LANES];
         memcpy(words, at, sizeof words);
-        for (int i = 0; i < LANES; i++) lanes[i] = step(lanes[i], words[i]);
+        for (int i = 0; i < LANES; i++) lanes[i] = hash_step(lanes[i], words[i]);
         at += sizeof words;
     }
     uint64_t rest[LANES] = {0};
     if (size > 0) memcpy(rest, at, size);
-    struct hash hash = {{mix(length), mix(~length)}};
+    struct hash hash = {{hash_mix(length), hash_mix(~length)}};
     for (int i = 0; i < LANES; i++) {
-        uint64_t lane = step(lanes[i], rest[i]);
-        hash.words[0] = mix(hash.words[0] ^ lane);
-        hash.words[1] = mix(hash.words[1] + mix(lane + FACTOR));
+        uint64_t lane = hash_step(lanes[i], rest[i]);
+        hash.words[0] = hash_mix(hash.words[0] ^ lane);
+        hash.words[1] = hash_mix(hash.words[1] + hash_mix(lane + FACTOR));
     }
     return hash;
 }

@@ -126,7 +126,7 @@ static bool was_launched(void)
     return false;
 }
 
-static bool explain(int code, const char *what, char error[LINK_ERROR])
+static bool link_explain(int code, const char *what, char error[LINK_ERROR])
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
@@ -184,9 +184,9 @@ static void line_free(struct line *line)
 
 /* ---- What MPI does; all with the lock held ------------------------------------------------------------- */
 
-static void fail(int code, const char *what)
+static void link_fail(int code, const char *what)
 {
-    if (!all.failure[0] && code != MPI_SUCCESS) explain(code, what, all.failure);
+    if (!all.failure[0] && code != MPI_SUCCESS) link_explain(code, what, all.failure);
 }
 
 static void fail_memory(void)
@@ -204,7 +204,7 @@ static void look_after_going(void)
         for (int done = 1; parcel->left > 0 && done;) {
             int code = MPI_Test(&parcel->parts[parcel->n_parts - parcel->left], &done, MPI_STATUS_IGNORE);
             if (code != MPI_SUCCESS) {
-                fail(code, "a message can't be sent");
+                link_fail(code, "a message can't be sent");
                 return;
             }
             parcel->left -= (size_t)done;
@@ -224,7 +224,7 @@ static void look_after_going(void)
 }
 
 /* Begins to receive the next part from a process, if there is one. */
-static bool fetch(int rank, struct peer *peer)
+static bool link_fetch(int rank, struct peer *peer)
 {
     MPI_Message incoming;
     MPI_Status status;
@@ -235,7 +235,7 @@ static bool fetch(int rank, struct peer *peer)
     if (code == MPI_SUCCESS && !found) return false;
     if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &size);
     if (code != MPI_SUCCESS) {
-        fail(code, "a message can't be received");
+        link_fail(code, "a message can't be received");
         return false;
     }
     peer->tag = status.MPI_TAG;
@@ -250,13 +250,13 @@ static bool fetch(int rank, struct peer *peer)
         return false;
     }
     code = MPI_Imrecv(place, size, MPI_BYTE, &incoming, &peer->request);
-    fail(code, "a message can't be received");
+    link_fail(code, "a message can't be received");
     peer->is_fetching = code == MPI_SUCCESS;
     return peer->is_fetching;
 }
 
 /* A part has come. */
-static void keep(struct peer *peer)
+static void link_keep(struct peer *peer)
 {
     int kind = peer->tag & ~MORE;
     ENGINE_ASSERT(peer->is_fetching && kind > 0 && kind < KINDS);
@@ -287,10 +287,10 @@ static void look_after(void)
         if (rank == all.rank) continue;
         while (!all.failure[0]) {
             int done = 0;
-            if (!peer->is_fetching && (peer->kept > KEPT || !fetch(rank, peer))) break;
-            fail(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE), "a message can't be received");
+            if (!peer->is_fetching && (peer->kept > KEPT || !link_fetch(rank, peer))) break;
+            link_fail(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE), "a message can't be received");
             if (!done) break;
-            keep(peer);
+            link_keep(peer);
         }
     }
 }
@@ -323,7 +323,7 @@ static bool post(struct parcel *parcel, enum link_kind kind, char error[LINK_ERR
         if (all.going.first && all.sleeps) pthread_cond_signal(&all.work);
     } else {
         line_add(&all.broken, parcel);
-        explain(code, "a message can't be sent", error);
+        link_explain(code, "a message can't be sent", error);
     }
     if (!good && code == MPI_SUCCESS) memcpy(error, all.failure, LINK_ERROR);
     return good;
@@ -357,7 +357,7 @@ static void wait_for_work(double seconds)
 
 /* Looks after messages while nobody else does. It isn't woken for each one: it sleeps for good once there has
  * been nothing to do for some time. */
-static void *run(void *unused)
+static void *link_run(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&all.lock);
@@ -392,7 +392,7 @@ bool link_begin(char error[LINK_ERROR])
         return false;
     }
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
-    if (code != MPI_SUCCESS) return explain(code, "MPI doesn't start", error);
+    if (code != MPI_SUCCESS) return link_explain(code, "MPI doesn't start", error);
     all.has_begun = true;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_size(MPI_COMM_WORLD, &all.size);
@@ -407,7 +407,7 @@ bool link_begin(char error[LINK_ERROR])
         return false;
     }
     all.peers = calloc((size_t)all.size, sizeof *all.peers);
-    all.has_thread = all.peers && pthread_create(&all.thread, NULL, run, NULL) == 0;
+    all.has_thread = all.peers && pthread_create(&all.thread, NULL, link_run, NULL) == 0;
     if (!all.has_thread) snprintf(error, LINK_ERROR, "out of memory (messages)");
     return all.has_thread;
 }

@@ -280,7 +280,7 @@ int stream_pass(struct engine_stream *source, struct engine_buffer *from, uint64
 /* ---- Waiting ------------------------------------------------------------------------------------------- */
 
 /* Sends what has been added, and asks for what was to be read. Lock held. */
-static int flush(struct engine_stream *stream)
+static int stream_send(struct engine_stream *stream)
 {
     struct worker *worker = stream->device->worker;
     if (!stream->is_dirty || stream->is_recording) return ENGINE_OK;
@@ -307,13 +307,13 @@ static int flush(struct engine_stream *stream)
 int stream_flush(struct engine_stream *stream)
 {
     workers_lock();
-    int status = flush(stream);
+    int status = stream_send(stream);
     workers_unlock();
     return status;
 }
 
 /* Waits for what was flushed, and puts what was read where it belongs. Lock held. */
-static int take(struct engine_stream *stream, struct flushed *flushed)
+static int stream_take(struct engine_stream *stream, struct flushed *flushed)
 {
     struct worker *worker = stream->device->worker;
     struct reader reader;
@@ -336,7 +336,8 @@ static int take_until(struct engine_stream *stream, uint64_t n_taken, int status
     while (stream->first && stream->n_taken < n_taken) {
         struct flushed *flushed = stream->first;
         /* Only the first failure has a message. */
-        int taken = status ? worker_await(stream->device->worker, &flushed->reply) : take(stream, flushed);
+        int taken =
+            status ? worker_await(stream->device->worker, &flushed->reply) : stream_take(stream, flushed);
         if (!status) status = taken;
         stream->first = flushed->next;
         stream->n_taken++;
@@ -350,7 +351,7 @@ static int take_until(struct engine_stream *stream, uint64_t n_taken, int status
 int stream_wait(struct engine_stream *stream)
 {
     workers_lock();
-    int status = take_until(stream, UINT64_MAX, flush(stream));
+    int status = take_until(stream, UINT64_MAX, stream_send(stream));
     workers_unlock();
     return status;
 }
@@ -358,7 +359,7 @@ int stream_wait(struct engine_stream *stream)
 int stream_mark(struct engine_stream *stream, uint64_t *mark)
 {
     workers_lock();
-    int status = flush(stream);
+    int status = stream_send(stream);
     *mark = stream->n_flushed;
     workers_unlock();
     return status;
@@ -375,7 +376,7 @@ int stream_wait_for(struct engine_stream *stream, uint64_t mark)
 int stream_done(struct engine_stream *stream, int *done)
 {
     workers_lock();
-    int status = flush(stream);
+    int status = stream_send(stream);
     bool is_here = true;
     for (const struct flushed *at = stream->first; at && is_here && !status; at = at->next)
         status = worker_look(&at->reply, &is_here);

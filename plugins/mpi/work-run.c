@@ -184,7 +184,7 @@ static int keep_operations(struct work *work, struct thing *recording, struct re
 }
 
 /* Gives the operations to a backend that records. */
-static int record(struct work *work, const struct thing *stream, struct thing *recording)
+static int work_record_operations(struct work *work, const struct thing *stream, struct thing *recording)
 {
     struct reader operations = {.at = recording->operations.data, .left = recording->operations.size};
     struct engine_recording *made = NULL;
@@ -208,7 +208,7 @@ int work_record(struct work *work, struct reader *reader, struct bytes *answer)
     struct thing *recording = work_add(work, THING_RECORDING, stream->device, &number);
     if (!recording) return work_fail(work, ENGINE_ERROR_MEMORY, "out of memory (recording)");
     int status = keep_operations(work, recording, reader);
-    if (!status && can_record(stream->backend)) status = record(work, stream, recording);
+    if (!status && can_record(stream->backend)) status = work_record_operations(work, stream, recording);
     if (status)
         work_remove(work, number);
     else

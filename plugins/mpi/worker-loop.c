@@ -114,7 +114,7 @@ static bool take_from_peer(int rank, struct bytes *message, char error[PROTOCOL_
     return await(rank, LINK_PEER, &usual, message, error);
 }
 
-static int run(struct work *work, struct life *life)
+static int worker_run(struct work *work, struct life *life)
 {
     struct bytes message = {0}, reply = {0};
     char error[LINK_ERROR];
@@ -158,7 +158,7 @@ int serve(const struct engine_service *service)
         work_destroy(work);
         return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
     }
-    int status = run(work, &life);
+    int status = worker_run(work, &life);
     end(&life);
     pthread_join(thread, NULL);
     work_destroy(work);

@@ -75,7 +75,7 @@ int worker_fail(const struct worker *worker, int status, const char *format, ...
 }
 
 /* From now on, nothing is sent to it. What is said of it later is why it was lost. */
-static int lose(struct worker *worker, const char *reason)
+static int workers_lose(struct worker *worker, const char *reason)
 {
     if (!worker->is_lost) snprintf(worker->why, sizeof worker->why, "%s", reason);
     worker->is_lost = true;
@@ -105,16 +105,16 @@ static int send_commands(struct worker *worker, struct reply *reply)
     ENGINE_ASSERT(lock_is_mine(&all.lock));
     char error[LINK_ERROR] = "";
     const uint32_t wants = reply != NULL;
-    if (worker->is_lost) return lose(worker, "");
+    if (worker->is_lost) return workers_lose(worker, "");
     if (worker->out.failed) {
-        lose(worker, "out of memory (message)"); /* it would miss some of the commands */
+        workers_lose(worker, "out of memory (message)"); /* it would miss some of the commands */
         return worker_fail(worker, ENGINE_ERROR_MEMORY, "out of memory (message)");
     }
     memcpy(worker->out.data + sizeof(uint32_t), &wants, sizeof wants);
     worker->sends = worker->takes = false;
     worker->n_messages++;
     worker->bytes_out += worker->out.size;
-    if (!link_post(worker->rank, LINK_MESSAGE, &worker->out, error)) return lose(worker, error);
+    if (!link_post(worker->rank, LINK_MESSAGE, &worker->out, error)) return workers_lose(worker, error);
     if (!reply) return ENGINE_OK;
     reply->next = NULL;
     reply->is_here = false;
@@ -156,14 +156,14 @@ static int look_around(void)
     char error[LINK_ERROR] = "";
     /* Without one, others may wait for what it should have handed them, for as long as they live. */
     for (uint32_t i = 0; i < all.n; i++)
-        if (all.workers[i].is_lost) return lose(&all.workers[i], "");
+        if (all.workers[i].is_lost) return workers_lose(&all.workers[i], "");
     forgive_own_pause();
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];
         while (worker->first) {
             struct reply *reply = worker->first;
             int taken = link_take(worker->rank, LINK_REPLY, &reply->bytes, error);
-            if (taken < 0) return lose(worker, error);
+            if (taken < 0) return workers_lose(worker, error);
             if (taken == 0) break;
             worker->first = reply->next;
             worker->asked = link_now();
@@ -173,7 +173,7 @@ static int look_around(void)
         }
         if (!worker->first || all.timeout <= 0 || silence(worker) <= all.timeout) continue;
         snprintf(error, sizeof error, "it has said nothing for %.0f s", silence(worker));
-        return lose(worker, error);
+        return workers_lose(worker, error);
     }
     return ENGINE_OK;
 }
@@ -186,7 +186,7 @@ int worker_look(const struct reply *reply, bool *is_here)
 }
 
 /* Nobody looks at a reply again that never came. */
-static void forget(struct worker *worker, const struct reply *reply)
+static void workers_forget_reply(struct worker *worker, const struct reply *reply)
 {
     struct reply **at = &worker->first;
     while (*at && *at != reply) at = &(*at)->next;
@@ -206,9 +206,9 @@ int worker_await(struct worker *worker, struct reply *reply)
             worker->usual = waited;
             return ENGINE_OK;
         }
-        if (!status && worker->is_lost) status = lose(worker, "");
+        if (!status && worker->is_lost) status = workers_lose(worker, "");
         if (status) {
-            forget(worker, reply);
+            workers_forget_reply(worker, reply);
             return status;
         }
         const double usual = worker->usual;
@@ -226,7 +226,7 @@ int worker_relieve(struct worker *worker)
     while (!status && link_unsent(worker->rank) > MOST) {
         status = look_around();
         if (!status && all.timeout > 0 && silence(worker) > all.timeout)
-            return lose(worker, "it has taken nothing for some time");
+            return workers_lose(worker, "it has taken nothing for some time");
         link_rest(link_now() - start, 0);
     }
     return status;
@@ -238,7 +238,7 @@ int worker_read_reply(struct worker *worker, const struct bytes *bytes, struct r
     *answer = (struct reader){.at = bytes->data, .left = bytes->size};
     uint32_t number = read_u32(answer), rank = read_u32(answer);
     read_text(answer, text, sizeof text);
-    if (answer->failed || rank > all.n) return lose(worker, "its reply is no reply");
+    if (answer->failed || rank > all.n) return workers_lose(worker, "its reply is no reply");
     if (number == ENGINE_OK) return ENGINE_OK;
     int status = number <= ENGINE_ERROR_BUSY ? (int)number : ENGINE_ERROR;
     return worker_fail(rank > 0 ? &all.workers[rank - 1] : worker, status, "%s",
@@ -258,8 +258,9 @@ int worker_ask(struct worker *worker, struct reader *answer)
 
 int worker_read_all(struct worker *worker, const struct reader *answer)
 {
-    return answer->failed || answer->left > 0 ? lose(worker, "its reply has another length than it should")
-                                              : ENGINE_OK;
+    return answer->failed || answer->left > 0
+               ? workers_lose(worker, "its reply has another length than it should")
+               : ENGINE_OK;
 }
 
 void worker_tell(struct worker *worker, enum command command, uint32_t number)
@@ -384,7 +385,7 @@ __attribute__((destructor)) static void leave(void)
     workers_forget();
 }
 
-static int find(void)
+static int workers_find_all(void)
 {
     if (!link_begin(all.reason)) return ENGINE_OK;
     if (link_rank() == 0) link_beat(); /* workers end where rank 0 is silent */
@@ -415,7 +416,7 @@ int workers_find(void)
     workers_lock();
     if (all.status == NOT_SEARCHED) {
         all.status = SEARCHING;
-        all.status = find();
+        all.status = workers_find_all();
     } else if (all.status > ENGINE_OK) {
         mpi_host->fail(all.status, "%s", all.reason);
     }

@@ -27,8 +27,8 @@ void copies_settle(void)
 }
 
 /* Puts the bytes on their way to host memory, after which `gate` opens; it always does then. */
-static int fetch(struct engine_device *device, cl_mem memory, uint64_t offset, uint64_t size, void *staging,
-                 cl_event gate)
+static int between_fetch(struct engine_device *device, cl_mem memory, uint64_t offset, uint64_t size,
+                         void *staging, cl_event gate)
 {
     cl_event *event;
     int status = command_begin(device, "copy to another device", &event);
@@ -63,7 +63,7 @@ int device_copy(struct engine_device *source, cl_mem from, uint64_t from_offset,
         status = opencl_error(cl.clEnqueueWriteBuffer(target->queue, to, CL_FALSE, (size_t)to_offset,
                                                       (size_t)size, staging, 1, &gate, event),
                               "copy from another device");
-        if (!status) status = fetch(source, from, from_offset, size, staging, gate);
+        if (!status) status = between_fetch(source, from, from_offset, size, staging, gate);
         if (!status) return ENGINE_OK;
         cl.clSetUserEventStatus(gate, CL_INVALID_OPERATION);
     } else {

@@ -130,7 +130,7 @@ static void find_items(struct listed_device *device)
 }
 
 /* Fills the rest of *device. Returns whether it can run our kernels. */
-static bool survey(struct listed_device *device)
+static bool platforms_survey(struct listed_device *device)
 {
     unsigned major = 0, minor = 0;
     cl_device_id handle = device->handle;
@@ -191,7 +191,7 @@ static int add_devices(cl_platform_id platform, uint32_t number)
         snprintf(device->id, sizeof device->id, "%u.%u", number % 1000, i % 1000);
         memcpy(device->platform_version, version, sizeof version);
         device->is_pocl = strcmp(name, "Portable Computing Language") == 0;
-        if (survey(device)) found.n_devices++;
+        if (platforms_survey(device)) found.n_devices++;
     }
     free(handles);
     return ENGINE_OK;

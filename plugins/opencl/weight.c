@@ -59,7 +59,7 @@ bool weight_type_known(uint32_t type)
     return find_type(type) != NULL;
 }
 
-static int unsupported(const struct engine_weight_desc *desc, const char *why)
+static int weight_unsupported(const struct engine_weight_desc *desc, const char *why)
 {
     return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: %s", desc->name ? desc->name : "weight", why);
 }
@@ -74,15 +74,15 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     bool values = desc->uses == ENGINE_WEIGHT_VALUES, matrices = desc->uses == ENGINE_WEIGHT_MATRICES;
     const struct weight_type *type = find_type(desc->type);
     if (!type || !gpu_type_block(desc->type, &length, &block_size))
-        return unsupported(desc, "no kernel for its type");
+        return weight_unsupported(desc, "no kernel for its type");
     if (desc->uses == 0 || desc->uses & ~all_uses || (desc->uses & ENGINE_WEIGHT_MATRICES && !matrices) ||
         (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
-        return unsupported(desc, "cannot be kept for all of its uses");
+        return weight_unsupported(desc, "cannot be kept for all of its uses");
     if (k == 0 || rows == 0 || n_matrices == 0 || desc->ne[3] != 1 || k % length != 0 || k > UINT32_MAX / 2 ||
         rows > UINT32_MAX / 2 || __builtin_mul_overflow(rows + PANEL_ROWS - 1, n_matrices, &n_rows) ||
         n_rows > UINT32_MAX)
-        return unsupported(desc, "it is not a matrix");
-    if (n_matrices > 1 && !matrices) return unsupported(desc, "it has three dimensions");
+        return weight_unsupported(desc, "it is not a matrix");
+    if (n_matrices > 1 && !matrices) return weight_unsupported(desc, "it has three dimensions");
     *layout = (struct layout){.type = type,
                               .k = k,
                               .rows = rows,
@@ -94,7 +94,7 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     layout->n_blocks = (k + type->length - 1) / type->length;
     layout->panel_size = values ? (k * rows + PANEL_ROWS - 1) / PANEL_ROWS * PANEL_ROWS * 4
                                 : layout->n_blocks * type->words * 4 * PANEL_ROWS;
-    if (layout->panel_size > device->largest) return unsupported(desc, "its rows are too long");
+    if (layout->panel_size > device->largest) return weight_unsupported(desc, "its rows are too long");
     layout->part_panels = device->largest / layout->panel_size;
     layout->size = layout->n_panels * layout->panel_size;
     return ENGINE_OK;

@@ -229,8 +229,8 @@ static int send(struct engine_stream *source, const struct engine_buffer *from, 
 }
 
 /* Adds the target's part, which begins a submission, so that nothing before it waits. */
-static int receive(struct engine_stream *target, const struct engine_buffer *to, uint64_t to_offset,
-                   struct inlet *inlet, uint64_t size)
+static int between_receive(struct engine_stream *target, const struct engine_buffer *to, uint64_t to_offset,
+                           struct inlet *inlet, uint64_t size)
 {
     struct commands *commands;
     int status = stream_open(target, &commands);
@@ -271,5 +271,5 @@ int stream_copy_between(struct engine_stream *source, struct engine_buffer *from
     outlet->target = target->device;
     outlet->inlet = inlet;
     status = send(source, from, from_offset, outlet);
-    return status ? status : receive(target, to, to_offset, inlet, size);
+    return status ? status : between_receive(target, to, to_offset, inlet, size);
 }

@@ -31,7 +31,7 @@ static struct {
 } complaints;
 
 /* The status that a VkResult amounts to, and its words. */
-static int describe(VkResult result, const char *what, char *message, size_t size)
+static int instance_describe(VkResult result, const char *what, char *message, size_t size)
 {
     switch (result) {
     case VK_SUCCESS: return ENGINE_OK;
@@ -55,7 +55,7 @@ static int describe(VkResult result, const char *what, char *message, size_t siz
 int vulkan_error(VkResult result, const char *what)
 {
     char message[480];
-    int status = describe(result, what, message, sizeof message);
+    int status = instance_describe(result, what, message, sizeof message);
     return status ? vulkan_host->fail(status, "%s", message) : ENGINE_OK;
 }
 
@@ -230,7 +230,7 @@ static void find_address(struct physical_device *device)
 }
 
 /* Whether the device can run our kernels; fills the rest of *device. */
-static bool survey(struct physical_device *device)
+static bool instance_survey(struct physical_device *device)
 {
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
@@ -286,11 +286,11 @@ static int list_devices(void)
     for (uint32_t i = 0; (result == VK_SUCCESS || result == VK_INCOMPLETE) && i < count; i++) {
         struct physical_device *device = &instance.devices[instance.n_devices];
         *device = (struct physical_device){.handle = handles[i]};
-        if (survey(device)) instance.n_devices++;
+        if (instance_survey(device)) instance.n_devices++;
     }
     free(handles);
     if (result == VK_INCOMPLETE) return ENGINE_OK;
-    return describe(result, "devices", instance.message, sizeof instance.message);
+    return instance_describe(result, "devices", instance.message, sizeof instance.message);
 }
 
 /* ---- Instance ------------------------------------------------------------------------------------------ */

@@ -186,7 +186,7 @@ static bool is_taken(const struct memory_block *block, const struct memory_range
     return true;
 }
 
-static bool take(struct memory_block *block, uint64_t size, struct memory_range *range)
+static bool memory_take(struct memory_block *block, uint64_t size, struct memory_range *range)
 {
     for (size_t i = 0; i < block->n_gaps; i++) {
         struct gap *gap = &block->gaps[i];
@@ -233,7 +233,7 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
     struct memory_block *block;
     for (block = device->blocks; block; block = block->next) {
         if (block->kind != kind) continue;
-        if (take(block, rounded, range)) return ENGINE_OK;
+        if (memory_take(block, rounded, range)) return ENGINE_OK;
         in_use += block->size;
     }
     uint64_t usual = block_size(device, kind, in_use, rounded);
@@ -243,7 +243,7 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
         if (result != VK_SUCCESS && rounded < usual) result = create_block(device, kind, rounded, &block);
     }
     if (result != VK_SUCCESS) return vulkan_error(result, what);
-    take(block, rounded, range);
+    memory_take(block, rounded, range);
     check_gaps(block);
     return ENGINE_OK;
 }

@@ -90,7 +90,8 @@ void pipeline_teardown(struct engine_device *device)
     vk.vkDestroyDescriptorSetLayout(device->handle, device->set_layout, NULL);
 }
 
-static VkResult create(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle)
+static VkResult pipeline_create_handle(struct engine_device *device, const struct pipeline_key *key,
+                                       VkPipeline *handle)
 {
     VkShaderModule module;
     VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -130,7 +131,7 @@ int pipeline_get(struct engine_device *device, const struct pipeline_key *key, V
     }
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (pipeline)");
-    VkResult result = create(device, key, &pipeline->handle);
+    VkResult result = pipeline_create_handle(device, key, &pipeline->handle);
     if (result != VK_SUCCESS) {
         free(pipeline);
         return vulkan_error(result, "cannot compile a shader");

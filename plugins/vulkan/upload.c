@@ -58,7 +58,7 @@ static void barrier(VkCommandBuffer commands)
                             0, 1, &all, 0, NULL, 0, NULL);
 }
 
-static VkResult begin(struct upload_slot *slot)
+static VkResult upload_begin_slot(struct upload_slot *slot)
 {
     VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
@@ -67,7 +67,7 @@ static VkResult begin(struct upload_slot *slot)
     return result;
 }
 
-static int submit(struct engine_device *device, struct upload_slot *slot)
+static int upload_submit_slot(struct engine_device *device, struct upload_slot *slot)
 {
     VkResult result = vk.vkEndCommandBuffer(slot->submission.commands);
     if (result == VK_SUCCESS) result = submission_add(device, &slot->submission);
@@ -78,12 +78,12 @@ static int submit(struct engine_device *device, struct upload_slot *slot)
 int upload_submit(struct engine_device *device, struct upload_slot *slot, const struct memory_range *target,
                   uint64_t offset, uint64_t size)
 {
-    VkResult result = begin(slot);
+    VkResult result = upload_begin_slot(slot);
     if (result != VK_SUCCESS) return vulkan_error(result, "upload");
     VkBufferCopy copy = {slot->staging.offset, target->offset + offset, size};
     vk.vkCmdCopyBuffer(slot->submission.commands, memory_buffer(&slot->staging), memory_buffer(target), 1,
                        &copy);
-    return submit(device, slot);
+    return upload_submit_slot(device, slot);
 }
 
 int upload_bytes(struct engine_device *device, const struct memory_range *target, uint64_t offset,
@@ -115,8 +115,8 @@ int upload_zeros(struct engine_device *device, const struct memory_range *target
     struct upload_slot *slot = &device->uploads[device->next_upload++ % UPLOAD_SLOTS];
     int status = wait_for(device, slot);
     if (status) return status;
-    VkResult result = begin(slot);
+    VkResult result = upload_begin_slot(slot);
     if (result != VK_SUCCESS) return vulkan_error(result, "buffer");
     vk.vkCmdFillBuffer(slot->submission.commands, memory_buffer(target), target->offset, target->size, 0);
-    return submit(device, slot);
+    return upload_submit_slot(device, slot);
 }

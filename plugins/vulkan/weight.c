@@ -76,7 +76,7 @@ static uint64_t panel_bytes(uint32_t type, uint64_t k)
     }
 }
 
-static int unsupported(const struct engine_weight_desc *desc, const char *why)
+static int weight_unsupported(const struct engine_weight_desc *desc, const char *why)
 {
     return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: %s", desc->name ? desc->name : "weight", why);
 }
@@ -89,18 +89,18 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     bool values = desc->uses == ENGINE_WEIGHT_VALUES, matrices = desc->uses == ENGINE_WEIGHT_MATRICES;
     const uint32_t known_uses = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES;
     if (!weight_type_known(desc->type) || !gpu_type_block(desc->type, &length, &block_size))
-        return unsupported(desc, "no shader for its type");
+        return weight_unsupported(desc, "no shader for its type");
     if (desc->uses == 0 || (desc->uses & ~known_uses && !matrices) ||
         (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
-        return unsupported(desc, "cannot be kept for all of its uses");
+        return weight_unsupported(desc, "cannot be kept for all of its uses");
     if (k == 0 || rows == 0 || n_matrices == 0 || (n_matrices != 1 && !matrices) || desc->ne[3] != 1 ||
         k % length != 0 || k > UINT32_MAX / 2 || rows > UINT32_MAX / 2 || n_matrices > UINT32_MAX / 2)
-        return unsupported(desc, "it is not a matrix");
+        return weight_unsupported(desc, "it is not a matrix");
     *layout =
         (struct layout){.k = k, .rows = rows, .row_size = k / length * block_size, .n_matrices = n_matrices};
     if (values) {
         layout->values_size = layout->size = k * rows * 4;
-        return layout->size <= device->max_range ? ENGINE_OK : unsupported(desc, "too large");
+        return layout->size <= device->max_range ? ENGINE_OK : weight_unsupported(desc, "too large");
     }
     layout->panel_size = panel_bytes(desc->type, k);
     bool scales_apart = desc->type == ENGINE_TYPE_Q8_0 || desc->type == ENGINE_TYPE_Q4_0;
@@ -110,11 +110,11 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     layout->n_panels = layout->matrix_panels * n_matrices;
     /* Two panels at once can be bound, and one fits into the staging memory. */
     if (layout->panel_size > UPLOAD_SIZE || 2 * layout->panel_size > device->max_range)
-        return unsupported(desc, "its rows are too long");
+        return weight_unsupported(desc, "its rows are too long");
     /* Kernels count rows and panels in 32 bits; a matrix's are workgroups at once. */
     if (matrices &&
         (layout->n_panels > UINT32_MAX / PANEL || layout->matrix_panels > device->max_groups[0] / MAX_PARTS))
-        return unsupported(desc, "it has too many rows");
+        return weight_unsupported(desc, "it has too many rows");
     layout->values_size = layout->n_panels * layout->panel_size;
     layout->size = layout->values_size + layout->n_panels * layout->scale_size;
     return ENGINE_OK;
@@ -238,8 +238,8 @@ static int pack_all(struct engine_device *device, const struct memory_range *ran
     return ENGINE_OK;
 }
 
-static int fill(struct engine_device *device, struct engine_weight *weight,
-                const struct engine_weight_desc *desc, const struct layout *layout)
+static int weight_fill(struct engine_device *device, struct engine_weight *weight,
+                       const struct engine_weight_desc *desc, const struct layout *layout)
 {
     if (layout->n_panels == 0) {
         weight->values = malloc(layout->size);
@@ -281,7 +281,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
         weight->charged = memory_size(layout.size);
         status = memory_allocate(device, MEMORY_DEVICE, layout.size, name, &weight->range);
     }
-    if (!status) status = fill(device, weight, &given, &layout);
+    if (!status) status = weight_fill(device, weight, &given, &layout);
     if (status) {
         weight_destroy(weight);
         return status;

@@ -37,7 +37,7 @@ void hf_refuse(struct hf_config *config, bool refused, const char *what)
 }
 
 /* The value of the first of the names that the object has, which *found receives. */
-static const json_t *find(const json_t *object, const char *names, const char **found)
+static const json_t *config_find(const json_t *object, const char *names, const char **found)
 {
     *found = "";
     for (const char *name = names; name;) {
@@ -53,13 +53,13 @@ static const json_t *find(const json_t *object, const char *names, const char **
 const json_t *hf_get(const json_t *object, const char *names)
 {
     const char *found;
-    return find(object, names, &found);
+    return config_find(object, names, &found);
 }
 
 double hf_number(struct hf_config *config, const json_t *object, const char *names, double fallback)
 {
     const char *name;
-    const json_t *value = find(object, names, &name);
+    const json_t *value = config_find(object, names, &name);
     if (!value || config->status) return fallback;
     double number = json_number_value(value);
     if (json_is_number(value) && fabs(number) < 1e30) return number;
@@ -70,7 +70,7 @@ double hf_number(struct hf_config *config, const json_t *object, const char *nam
 uint32_t hf_count(struct hf_config *config, const json_t *object, const char *names, uint32_t fallback)
 {
     const char *name;
-    const json_t *value = find(object, names, &name);
+    const json_t *value = config_find(object, names, &name);
     if (!value || config->status) return fallback;
     double number = json_number_value(value);
     if (json_is_number(value) && number >= 0 && number <= INT32_MAX && number == floor(number))
@@ -82,7 +82,7 @@ uint32_t hf_count(struct hf_config *config, const json_t *object, const char *na
 bool hf_flag(struct hf_config *config, const json_t *object, const char *names, bool fallback)
 {
     const char *name;
-    const json_t *value = find(object, names, &name);
+    const json_t *value = config_find(object, names, &name);
     if (!value || config->status) return fallback;
     if (!json_is_boolean(value))
         hf_fail(config, ENGINE_ERROR_DATA, "%.*s is neither true nor false", FIRST(name));
@@ -92,7 +92,7 @@ bool hf_flag(struct hf_config *config, const json_t *object, const char *names, 
 const char *hf_text(struct hf_config *config, const json_t *object, const char *names)
 {
     const char *name;
-    const json_t *value = find(object, names, &name);
+    const json_t *value = config_find(object, names, &name);
     if (value && !json_is_string(value))
         hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a text", FIRST(name));
     return json_string_value(value);

@@ -47,7 +47,7 @@ bool hf_is_part(const char *path)
 }
 
 /* FOLDER/name in new memory; NULL: out of memory. */
-static char *join(const char *folder, const char *name)
+static char *directory_join(const char *folder, const char *name)
 {
     size_t size = strlen(folder) + strlen(name) + 2;
     char *joined = malloc(size);
@@ -66,10 +66,10 @@ char *hf_folder(const char *path)
     return strndup(path, length - n - 1);
 }
 
-static bool exists(const char *folder, const char *name)
+static bool directory_exists(const char *folder, const char *name)
 {
     struct stat info;
-    char *path = join(folder, name);
+    char *path = directory_join(folder, name);
     bool found = path && lstat(path, &info) == 0;
     free(path);
     return found;
@@ -122,10 +122,10 @@ static int list_shards(const char *folder, json_t **names, json_t **index)
     *index = NULL;
     *names = json_object();
     if (!*names) return error_memory("index");
-    if (exists(folder, WEIGHTS))
+    if (directory_exists(folder, WEIGHTS))
         return json_object_set_new(*names, WEIGHTS, json_integer(0)) ? error_memory("index") : ENGINE_OK;
-    if (exists(folder, INDEX)) {
-        char *path = join(folder, INDEX);
+    if (directory_exists(folder, INDEX)) {
+        char *path = directory_join(folder, INDEX);
         int status = path ? read_index(path, index, *names) : ENGINE_ERROR_MEMORY;
         free(path);
         return status;
@@ -147,7 +147,7 @@ int hf_list_shards(const char *folder, json_t **names)
 
 static int open_shard(struct model *model, const char *folder, const char *name)
 {
-    char *path = join(folder, name);
+    char *path = directory_join(folder, name);
     if (!path) return ENGINE_ERROR_MEMORY;
     int status = safetensors_open(path, &model->shards[model->n_shards]);
     if (!status) model->size += safetensors_file_size(model->shards[model->n_shards++]);
@@ -201,7 +201,7 @@ static int open_all(struct model *model, const char *folder, json_t *names)
 static int open_shards(struct model *model, const char *folder)
 {
     json_t *names, *index;
-    char *path = join(folder, INDEX);
+    char *path = directory_join(folder, INDEX);
     int status = list_shards(folder, &names, &index);
     if (!path) status = ENGINE_ERROR_MEMORY;
     if (!status) status = hf_list_dense(folder, names);
@@ -228,11 +228,11 @@ static int read_tokenizer(struct model *model, const char *folder)
 int hf_read(struct model *model)
 {
     struct hf_config config = {0};
-    char *folder = hf_folder(model->path), *path = folder ? join(folder, CONFIG) : NULL;
+    char *folder = hf_folder(model->path), *path = folder ? directory_join(folder, CONFIG) : NULL;
     int status = ENGINE_OK;
     if (!path)
         status = error_memory("model");
-    else if (!exists(folder, CONFIG))
+    else if (!directory_exists(folder, CONFIG))
         status = hf_no_config(folder);
     else
         status = hf_config_read(path, model->metadata, &config);

@@ -393,7 +393,7 @@ static uint64_t bytes_of(const struct hf_source *source, uint64_t n)
 }
 
 /* Multiplies values in place, rounding to their type. */
-static void multiply(uint32_t type, float factor, uint64_t n, uint8_t *values)
+static void forms_multiply(uint32_t type, float factor, uint64_t n, uint8_t *values)
 {
     for (uint64_t i = 0; i < n; i++) {
         float value;
@@ -450,7 +450,7 @@ static void make_rows(const struct model_maker *maker, uint64_t first, uint64_t 
         uint64_t end = rows_of(piece);
         for (; first < end && n > 0; first++, n--) {
             copy_row(piece, first, rows);
-            if (piece->factor != 0) multiply(piece->source->type, piece->factor, piece->ne[0], rows);
+            if (piece->factor != 0) forms_multiply(piece->source->type, piece->factor, piece->ne[0], rows);
             rows += assembly->row_size;
         }
         first -= first < end ? first : end;

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "model/hf/directory.h"
 
-static bool exists(const char *path)
+static bool hub_exists(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0;
@@ -30,7 +30,7 @@ static bool is_folder(const char *path)
 }
 
 /* False: the path is too long. */
-static bool join(char path[PATH_MAX], const char *folder, const char *name)
+static bool hub_join(char path[PATH_MAX], const char *folder, const char *name)
 {
     int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
     return length > 0 && length < PATH_MAX;
@@ -41,7 +41,7 @@ static bool read_reference(const char *folder, char name[128], bool *valid)
 {
     char path[PATH_MAX];
     *valid = false;
-    FILE *file = join(path, folder, "refs/main") ? fopen(path, "rbe") : NULL;
+    FILE *file = hub_join(path, folder, "refs/main") ? fopen(path, "rbe") : NULL;
     size_t n = file ? fread(name, 1, 127, file) : 0;
     if (file) fclose(file);
     while (n > 0 && isspace((unsigned char)name[n - 1])) n--;
@@ -69,7 +69,7 @@ static size_t count_snapshots(const char *snapshots, char name[128])
 static int find_snapshot(const char *folder, char **found)
 {
     char snapshots[PATH_MAX], path[PATH_MAX], name[128];
-    if (!join(snapshots, folder, "snapshots"))
+    if (!hub_join(snapshots, folder, "snapshots"))
         return error_raise(ENGINE_ERROR, "%s: the path is too long", folder);
     bool is_valid, is_named = read_reference(folder, name, &is_valid);
     if (is_named && !is_valid)
@@ -83,7 +83,7 @@ static int find_snapshot(const char *folder, char **found)
             ENGINE_ERROR_NOT_FOUND,
             "%s has %zu snapshots and no refs/main that chooses one: name one of the folders in %s", folder,
             n, snapshots);
-    if (!join(path, snapshots, name) || !is_folder(path))
+    if (!hub_join(path, snapshots, name) || !is_folder(path))
         return error_raise(ENGINE_ERROR_NOT_FOUND, "%s lacks the snapshot %s%s", folder, name,
                            is_named ? ", which refs/main names" : "");
     *found = strdup(path);
@@ -105,10 +105,10 @@ static bool find_in(char path[PATH_MAX], const char *variable, const char *name)
     char expanded[PATH_MAX];
     if (!folder || !folder[0]) return false;
     if (folder[0] == '~' && (folder[1] == '/' || !folder[1]) && home) {
-        if (!join(expanded, home, folder + 1 + (folder[1] == '/'))) return false;
+        if (!hub_join(expanded, home, folder + 1 + (folder[1] == '/'))) return false;
         folder = expanded;
     }
-    return name[0] ? join(path, folder, name) : snprintf(path, PATH_MAX, "%s", folder) < PATH_MAX;
+    return name[0] ? hub_join(path, folder, name) : snprintf(path, PATH_MAX, "%s", folder) < PATH_MAX;
 }
 
 static bool find_cache(char path[PATH_MAX])
@@ -122,15 +122,15 @@ int hf_hub_find(const char *path, char **found)
 {
     char cache[PATH_MAX], folder[PATH_MAX], name[256];
     *found = NULL;
-    if (exists(path)) {
-        bool is_whole = join(folder, path, "config.json") && exists(folder);
-        bool is_cached = join(folder, path, "snapshots") && is_folder(folder);
+    if (hub_exists(path)) {
+        bool is_whole = hub_join(folder, path, "config.json") && hub_exists(folder);
+        bool is_cached = hub_join(folder, path, "snapshots") && is_folder(folder);
         return is_cached && !is_whole ? find_snapshot(path, found) : ENGINE_OK;
     }
     if (!is_name(path) || !find_cache(cache)) return ENGINE_OK;
     const char *slash = strchr(path, '/');
     snprintf(name, sizeof name, "models--%.*s--%s", (int)(slash - path), path, slash + 1);
-    if (join(folder, cache, name) && is_folder(folder)) return find_snapshot(folder, found);
+    if (hub_join(folder, cache, name) && is_folder(folder)) return find_snapshot(folder, found);
     return error_raise(ENGINE_ERROR_NOT_FOUND,
                        "there is no file %s, and no model of that name in Hugging Face's cache, %s", path,
                        cache);

@@ -239,7 +239,8 @@ static bool is_like(const struct safetensors_tensor *tensor, const char *type, u
     return tensor && strcmp(tensor->type_name, type) == 0 && count_of(tensor) == n;
 }
 
-static int refuse(const struct model *model, const struct safetensors_tensor *stored, const char *what)
+static int quantised_refuse(const struct model *model, const struct safetensors_tensor *stored,
+                            const char *what)
 {
     return error_raise(ENGINE_ERROR_DATA, "%s: %s: its %s are missing, or have another type or shape",
                        model->path, stored->name, what);
@@ -261,7 +262,7 @@ static int read_fp8(const struct model *model, const struct hf_config *config, c
     q->scales = find_stored(model, base, ".weight_scale_inv");
     if (!q->scales) q->scales = find_stored(model, base, ".weight_scale");
     if (!q->scales) q->scales = find_stored(model, base, "_scale_inv");
-    if (stored->n_dims < 2 || stored->n_dims > 3) return refuse(model, stored, "rows");
+    if (stored->n_dims < 2 || stored->n_dims > 3) return quantised_refuse(model, stored, "rows");
     q->k = stored->ne[stored->n_dims - 1];
     q->n_rows = stored->ne[stored->n_dims - 2];
     q->n = stored->n_dims == 3 ? stored->ne[0] : 1;
@@ -274,7 +275,7 @@ static int read_fp8(const struct model *model, const struct hf_config *config, c
     bool known = !q->scales || q->scales->type != SAFETENSORS_OTHER_TYPE ||
                  strcmp(q->scales->type_name, "F8_E8M0") == 0;
     if (!known || (count != 1 && count != per_row * per_column * q->n))
-        return refuse(model, stored, "scales");
+        return quantised_refuse(model, stored, "scales");
     q->source.decode = decode_fp8;
     q->source.type = has_powers_of_two(q->scales) ? ENGINE_TYPE_BF16 : ENGINE_TYPE_F32;
     return ENGINE_OK;
@@ -285,9 +286,10 @@ static int read_mxfp4(const struct model *model, const char *base, const struct 
 {
     q->scales = find_stored(model, base, "_scales");
     if (stored->n_dims != 4 || stored->ne[3] != BLOCK / 2 || strcmp(stored->type_name, "U8") != 0)
-        return refuse(model, stored, "blocks");
+        return quantised_refuse(model, stored, "blocks");
     q->n = stored->ne[0], q->n_rows = stored->ne[1], q->k = stored->ne[2] * BLOCK;
-    if (!is_like(q->scales, "U8", q->n * q->n_rows * stored->ne[2])) return refuse(model, stored, "scales");
+    if (!is_like(q->scales, "U8", q->n * q->n_rows * stored->ne[2]))
+        return quantised_refuse(model, stored, "scales");
     q->source.decode = decode_mxfp4;
     q->source.type = ENGINE_TYPE_MXFP4;
     return ENGINE_OK;
@@ -301,7 +303,8 @@ static int read_groups(const struct model *model, const struct hf_config *config
     q->zeros = find_stored(model, base, ".qzeros");
     q->groups = packs_inputs ? find_stored(model, base, ".g_idx") : NULL;
     q->zero_offset = config->zero_offset;
-    if (stored->n_dims != 2 || strcmp(stored->type_name, "I32") != 0) return refuse(model, stored, "codes");
+    if (stored->n_dims != 2 || strcmp(stored->type_name, "I32") != 0)
+        return quantised_refuse(model, stored, "codes");
     q->n = 1;
     q->k = stored->ne[0] * (packs_inputs ? 8 : 1);
     q->n_rows = stored->ne[1] * (packs_inputs ? 1 : 8);
@@ -309,11 +312,11 @@ static int read_groups(const struct model *model, const struct hf_config *config
     uint64_t n_groups = (q->k + q->block_columns - 1) / q->block_columns;
     if (q->n_rows % 8 != 0 || !q->scales || q->scales->type == SAFETENSORS_OTHER_TYPE ||
         count_of(q->scales) != n_groups * q->n_rows)
-        return refuse(model, stored, "scales");
-    if (!is_like(q->zeros, "I32", n_groups * q->n_rows / 8)) return refuse(model, stored, "zeros");
-    if (q->groups && !is_like(q->groups, "I32", q->k)) return refuse(model, stored, "groups");
+        return quantised_refuse(model, stored, "scales");
+    if (!is_like(q->zeros, "I32", n_groups * q->n_rows / 8)) return quantised_refuse(model, stored, "zeros");
+    if (q->groups && !is_like(q->groups, "I32", q->k)) return quantised_refuse(model, stored, "groups");
     for (uint64_t i = 0; q->groups && i < q->k; i++)
-        if (group_of(q, i) >= n_groups) return refuse(model, stored, "groups");
+        if (group_of(q, i) >= n_groups) return quantised_refuse(model, stored, "groups");
     bool fits = fits_q4_0(q);
     q->source.decode = fits ? decode_blocks : decode_groups;
     q->source.type = fits ? ENGINE_TYPE_Q4_0 : ENGINE_TYPE_F32;
@@ -323,7 +326,7 @@ static int read_groups(const struct model *model, const struct hf_config *config
 static int read_bitnet(const struct model *model, const struct hf_config *config, const char *base,
                        const struct safetensors_tensor *stored, struct quantised *q)
 {
-    if (stored->n_dims != 2) return refuse(model, stored, "rows");
+    if (stored->n_dims != 2) return quantised_refuse(model, stored, "rows");
     q->k = stored->ne[1];
     q->n = 1;
     q->source.type = ENGINE_TYPE_F32;
@@ -338,7 +341,7 @@ static int read_bitnet(const struct model *model, const struct hf_config *config
     q->scales = find_stored(model, base, ".weight_scale");
     if (strcmp(stored->type_name, "U8") != 0 || !q->scales || !is_float_type(q->scales->type) ||
         count_of(q->scales) != 1)
-        return refuse(model, stored, "codes or scale");
+        return quantised_refuse(model, stored, "codes or scale");
     q->unit = config->divides_by_scale ? 1 / scale_at(q->scales, 0) : scale_at(q->scales, 0);
     q->source.decode = decode_bitnet;
     if ((engine_bits_of_float(q->unit) & 0xffff) == 0) q->source.type = ENGINE_TYPE_BF16;

@@ -33,7 +33,7 @@ static const struct mode {
 };
 
 /* Records an error of one of the two files, whose message is the whole line. */
-static void fail(struct hf_config *config, const char *path, int status, const char *what)
+static void sentence_fail(struct hf_config *config, const char *path, int status, const char *what)
 {
     if (!config->status) config->status = error_raise(status, "%s: %s", path, what);
 }
@@ -51,10 +51,10 @@ static const struct mode *find_mode(struct hf_config *config, const char *path, 
         n += is_set;
     }
     if (n == 1 && found->type != 0) return found;
-    fail(config, path, n == 0 ? ENGINE_ERROR_DATA : ENGINE_ERROR_UNSUPPORTED,
-         n == 0   ? "no way of pooling is set, or an unknown one"
-         : n == 1 ? "this way of pooling is not supported (supported: mean, cls, lasttoken)"
-                  : "several ways of pooling at once are not supported");
+    sentence_fail(config, path, n == 0 ? ENGINE_ERROR_DATA : ENGINE_ERROR_UNSUPPORTED,
+                  n == 0   ? "no way of pooling is set, or an unknown one"
+                  : n == 1 ? "this way of pooling is not supported (supported: mean, cls, lasttoken)"
+                           : "several ways of pooling at once are not supported");
     return NULL;
 }
 
@@ -65,7 +65,7 @@ static json_t *open_step(struct hf_config *config, char path[PATH_MAX], const ch
     if (config->status) return NULL;
     int length = snprintf(path, PATH_MAX, "%s/%s/config.json", folder, name);
     if (length < 0 || length >= PATH_MAX) {
-        fail(config, folder, ENGINE_ERROR_DATA, "the path is too long");
+        sentence_fail(config, folder, ENGINE_ERROR_DATA, "the path is too long");
         return NULL;
     }
     config->status = hf_json_read(path, MAX_FILE, &json);
@@ -121,14 +121,16 @@ static void read_dense(struct hf_config *config, const char *folder, const char 
     if (!json) return;
     const char *activation = activation_of(json);
     if (!activation)
-        fail(config, path, ENGINE_ERROR_UNSUPPORTED,
-             "this activation_function is not supported (supported: Identity, Tanh, GELU, ReLU, SiLU, "
-             "Sigmoid)");
+        sentence_fail(
+            config, path, ENGINE_ERROR_UNSUPPORTED,
+            "this activation_function is not supported (supported: Identity, Tanh, GELU, ReLU, SiLU, "
+            "Sigmoid)");
     else if (json_is_true(json_object_get(json, "use_residual")))
-        fail(config, path, ENGINE_ERROR_UNSUPPORTED, "use_residual is not supported");
+        sentence_fail(config, path, ENGINE_ERROR_UNSUPPORTED, "use_residual is not supported");
     else if (!is_embedding(json, "module_input_name") || !is_embedding(json, "module_output_name"))
-        fail(config, path, ENGINE_ERROR_UNSUPPORTED,
-             "a Dense that reads or writes something else than the sentence's embedding is not supported");
+        sentence_fail(
+            config, path, ENGINE_ERROR_UNSUPPORTED,
+            "a Dense that reads or writes something else than the sentence's embedding is not supported");
     if (activation && !config->status) {
         snprintf(key, sizeof key, "engine.dense_%u.activation", number + 2);
         hf_put_text(config, key, activation);
@@ -178,7 +180,8 @@ static void read_module(struct hf_config *config, const char *folder, const json
         return;
     }
     if (steps->is_normalised)
-        fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, "a step after Normalize is not supported");
+        sentence_fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED,
+                      "a step after Normalize is not supported");
     steps->is_normalised = strcmp(type, "Normalize") == 0;
     if (steps->is_normalised || config->status) return;
     steps->n_poolings += pools;
@@ -186,14 +189,15 @@ static void read_module(struct hf_config *config, const char *folder, const json
         snprintf(message, sizeof message,
                  "the step '%.40s' is not supported; without modules.json, the directory runs without it",
                  printable_is(type, strlen(type)) ? type : "");
-        fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, message);
+        sentence_fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, message);
     } else if (!name) {
         snprintf(message, sizeof message, "the path of %s is not a folder of the directory", type);
-        fail(config, steps->path, ENGINE_ERROR_DATA, message);
+        sentence_fail(config, steps->path, ENGINE_ERROR_DATA, message);
     } else if (pools && steps->n_poolings > 1) {
-        fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, "several steps of pooling");
+        sentence_fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, "several steps of pooling");
     } else if (is_dense && steps->n_poolings == 0) {
-        fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, "a Dense before Pooling is not supported");
+        sentence_fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED,
+                      "a Dense before Pooling is not supported");
     } else if (pools) {
         read_pooling(config, folder, name);
     } else {
@@ -300,7 +304,7 @@ int hf_lowers_case(const char *folder, bool *lowers)
 
 /* ---- Prompts ------------------------------------------------------------------------------------------- */
 
-static struct engine_string copy(struct hf_config *config, const char *text, size_t length)
+static struct engine_string sentence_copy(struct hf_config *config, const char *text, size_t length)
 {
     char *memory = metadata_allocate(config->metadata, length + 1);
     if (!memory && !config->status) config->status = error_memory("metadata");
@@ -324,8 +328,8 @@ static void put_prompts(struct hf_config *config, const char *path, const json_t
         if (!config->status && !json_is_string(text))
             config->status = error_raise(ENGINE_ERROR_DATA, "%s: a prompt is not a text", path);
         if (config->status) return;
-        names[i] = copy(config, name, strlen(name));
-        texts[i++] = copy(config, json_string_value(text), json_string_length(text));
+        names[i] = sentence_copy(config, name, strlen(name));
+        texts[i++] = sentence_copy(config, json_string_value(text), json_string_length(text));
     }
     if (count > 0 && !config->status) hf_put_texts(config, "engine.prompts.names", names, count);
     if (count > 0 && !config->status) hf_put_texts(config, "engine.prompts.texts", texts, count);

@@ -196,7 +196,7 @@ static int take_added(struct hf_tokenizer *work, json_t *added)
     return status;
 }
 
-static int allocate(struct hf_tokenizer *work, uint32_t count)
+static int sentencepiece_allocate(struct hf_tokenizer *work, uint32_t count)
 {
     work->n_tokens = count;
     work->tokens = metadata_allocate(work->metadata, count * sizeof *work->tokens + 1);
@@ -219,7 +219,7 @@ static int read_model(struct hf_tokenizer *work, struct message file, json_t *ad
         count += field.number == 1 && field.wire == WIRE_BYTES;
     } while (field.number);
     if (count == 0 || count > HF_TOKENS_MAX) return fail_damaged(work);
-    int status = allocate(work, count_added(work, added, count));
+    int status = sentencepiece_allocate(work, count_added(work, added, count));
     for (message = file; !status;) {
         read_field(&message, &field);
         if (!field.number) break;

@@ -79,7 +79,7 @@ static bool is_left_out(const struct hf_family *family, const char *name)
 }
 
 /* Removes a suffix from a name. */
-static bool cut(char *name, const char *suffix)
+static bool tensors_cut(char *name, const char *suffix)
 {
     size_t length = strlen(name), n = strlen(suffix);
     if (length <= n || strcmp(name + length - n, suffix) != 0) return false;
@@ -95,31 +95,31 @@ static bool name_tensor(const struct reader *reader, const struct safetensors_te
     if (strlen(stored->name) >= sizeof module - 1) return false; /* .weight is longer than .gamma */
     strcpy(module, stored->name);
     /* What norms of BERT were called before transformers 3. */
-    if (cut(module, ".LayerNorm.gamma")) strcat(module, ".LayerNorm.weight");
-    if (cut(module, ".LayerNorm.beta")) strcat(module, ".LayerNorm.bias");
+    if (tensors_cut(module, ".LayerNorm.gamma")) strcat(module, ".LayerNorm.weight");
+    if (tensors_cut(module, ".LayerNorm.beta")) strcat(module, ".LayerNorm.bias");
     bool known = false;
     const char *codes = hf_quantised_suffix(reader->config, stored);
     entry->is_quantised = codes != NULL;
-    entry->is_bias = !codes && cut(module, ".bias");
-    if (codes) cut(module, *codes ? codes : ".weight");
+    entry->is_bias = !codes && tensors_cut(module, ".bias");
+    if (codes) tensors_cut(module, *codes ? codes : ".weight");
     if (!entry->is_bias && !codes) {
-        cut(module, ".weight");
+        tensors_cut(module, ".weight");
         known = hf_name(reader->family, module, &entry->name); /* also names without a suffix */
-        entry->is_bias = !known && cut(module, "_bias");
+        entry->is_bias = !known && tensors_cut(module, "_bias");
     }
     if (!known) known = hf_name(reader->family, module, &entry->name);
-    if (known && cut(entry->name.tensor, ".bias")) entry->is_bias = true; /* named as a bias */
+    if (known && tensors_cut(entry->name.tensor, ".bias")) entry->is_bias = true; /* named as a bias */
     char *shared = known && reader->config->shared_is_dense ? strstr(entry->name.tensor, "_shexp") : NULL;
     if (shared) memmove(shared, shared + strlen("_shexp"), strlen(shared + strlen("_shexp")) + 1);
     if (known && entry->is_bias) {
-        cut(entry->name.tensor, ".weight");
+        tensors_cut(entry->name.tensor, ".weight");
         strncat(entry->name.tensor, ".bias", sizeof entry->name.tensor - strlen(entry->name.tensor) - 1);
     }
     return known;
 }
 
 /* Unknown tensors keep their names, so that a warning names them if the family doesn't use them. */
-static void enter(struct reader *reader, const struct safetensors_tensor *stored)
+static void tensors_enter(struct reader *reader, const struct safetensors_tensor *stored)
 {
     struct hf_entry *entry = &reader->entries[reader->n_entries];
     *entry = (struct hf_entry){.stored = stored};
@@ -513,7 +513,7 @@ int hf_list_tensors(struct model *model, struct hf_config *config)
         for (size_t k = 0; k < safetensors_count(model->shards[i]) && !status; k++) {
             const struct safetensors_tensor *stored = safetensors_at(model->shards[i], k);
             if (i < first_dense)
-                enter(&reader, stored);
+                tensors_enter(&reader, stored);
             else
                 status = enter_dense(&reader, stored, i - first_dense);
         }

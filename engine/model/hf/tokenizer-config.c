@@ -210,7 +210,8 @@ struct templates {
     size_t count;
 };
 
-static char *copy(const struct hf_tokenizer *work, const char *before, const char *text, size_t length)
+static char *tokenizer_copy(const struct hf_tokenizer *work, const char *before, const char *text,
+                            size_t length)
 {
     size_t prefix = strlen(before);
     char *memory = metadata_allocate(work->metadata, prefix + length + 1);
@@ -226,16 +227,16 @@ static int add_template(const struct hf_tokenizer *work, struct templates *templ
                         const char *text, size_t length)
 {
     bool is_default = !name || strcmp(name, "default") == 0;
-    const char *key =
-        is_default ? "tokenizer.chat_template" : copy(work, "tokenizer.chat_template.", name, strlen(name));
+    const char *key = is_default ? "tokenizer.chat_template"
+                                 : tokenizer_copy(work, "tokenizer.chat_template.", name, strlen(name));
     struct engine_string *value = metadata_allocate(work->metadata, sizeof *value);
-    char *memory = copy(work, "", text, length);
+    char *memory = tokenizer_copy(work, "", text, length);
     if (!key || !value || !memory) return error_memory("chat template");
     if (!is_default) {
         for (size_t i = 0; i < templates->count; i++)
             if (strcmp(templates->names[i].data, name) == 0) return ENGINE_OK;
         if (templates->count == MAX_TEMPLATES) return ENGINE_OK;
-        char *known = copy(work, "", name, strlen(name));
+        char *known = tokenizer_copy(work, "", name, strlen(name));
         if (!known) return error_memory("chat template");
         templates->names[templates->count++] = (struct engine_string){known, strlen(name)};
     }

@@ -161,7 +161,7 @@ struct joined {
     size_t capacity;
 };
 
-static bool join(struct joined *joined, struct engine_string left, struct engine_string right)
+static bool json_join(struct joined *joined, struct engine_string left, struct engine_string right)
 {
     size_t length = left.length + right.length;
     if (!ARRAY_RESERVE(joined->text, joined->capacity, length)) return false;
@@ -190,7 +190,7 @@ static int take_merges(struct hf_tokenizer *work, const json_t *merges, size_t p
             size_t skipped = right.length < prefix_length ? right.length : prefix_length;
             right.data += skipped;
             right.length -= skipped;
-            if (!join(&joined, left, right)) {
+            if (!json_join(&joined, left, right)) {
                 status = error_memory("merges");
                 break;
             }
@@ -332,7 +332,7 @@ static const char *guess_type(const json_t *model)
 }
 
 /* What is left of tokenizer.json without the large parts. */
-static int describe(struct hf_tokenizer *work, json_t *root, json_t *model)
+static int json_describe(struct hf_tokenizer *work, json_t *root, json_t *model)
 {
     static const char *const members[] = {"normalizer", "pre_tokenizer", "post_processor", "decoder",
                                           "added_tokens"};
@@ -377,5 +377,5 @@ int hf_tokenizer_take_json(struct hf_tokenizer *work, json_t *root)
     if (!status) take_types(work, model);
     if (!status) status = take_charsmaps(work, json_object_get(root, "normalizer"));
     if (!status) hf_tokenizer_name(work, root);
-    return status ? status : describe(work, root, model);
+    return status ? status : json_describe(work, root, model);
 }

@@ -51,7 +51,7 @@ static bool is_type(const json_t *object, const char *type)
     return strcmp(string_of(object, "type"), type) == 0;
 }
 
-static void append(char *steps, const char *text)
+static void names_append(char *steps, const char *text)
 {
     size_t used = strlen(steps), length = strlen(text);
     if (length < STEPS_SIZE - used) memcpy(steps + used, text, length + 1);
@@ -68,18 +68,19 @@ static void write_step(const json_t *step, char *steps, unsigned depth)
     }
     if (is_type(step, "ByteLevel")) {
         const json_t *regex = json_object_get(step, "use_regex");
-        append(steps, json_is_true(json_object_get(step, "add_prefix_space")) ? "prefixed-" : "");
-        append(steps, json_is_false(regex) ? "bytes\n" : "bytes-regex\n");
+        names_append(steps, json_is_true(json_object_get(step, "add_prefix_space")) ? "prefixed-" : "");
+        names_append(steps, json_is_false(regex) ? "bytes\n" : "bytes-regex\n");
     } else if (is_type(step, "Digits")) {
-        append(steps, json_is_true(json_object_get(step, "individual_digits")) ? "digits\n" : "digit-runs\n");
+        names_append(steps,
+                     json_is_true(json_object_get(step, "individual_digits")) ? "digits\n" : "digit-runs\n");
     } else if (is_type(step, "Punctuation")) {
-        append(steps, "punctuation\n");
+        names_append(steps, "punctuation\n");
     } else if (is_type(step, "Split")) {
-        append(steps, "split ");
-        append(steps, string_of(json_object_get(step, "pattern"), "Regex"));
-        append(steps, "\n");
+        names_append(steps, "split ");
+        names_append(steps, string_of(json_object_get(step, "pattern"), "Regex"));
+        names_append(steps, "\n");
     } else if (!is_type(step, "Sequence")) {
-        append(steps, "other\n");
+        names_append(steps, "other\n");
     }
 }
 

@@ -83,7 +83,7 @@ struct text {
     char *own;
 };
 
-static void shorten(struct text *text, char *without, const size_t *rest)
+static void tokenizer_shorten(struct text *text, char *without, const size_t *rest)
 {
     if (!without) return;
     free(text->own);
@@ -97,8 +97,8 @@ static json_t *load_json(const char *data, size_t size, size_t flags, struct hf_
     struct text text = {data, size, NULL};
     size_t rest = 0;
     if (taken) {
-        shorten(&text, hf_merges_take(text.data, text.size, &rest, &taken->merges), &rest);
-        shorten(&text, hf_words_take(text.data, text.size, &rest, &taken->words), &rest);
+        tokenizer_shorten(&text, hf_merges_take(text.data, text.size, &rest, &taken->merges), &rest);
+        tokenizer_shorten(&text, hf_words_take(text.data, text.size, &rest, &taken->words), &rest);
     }
     *deep = json_depth(text.data, text.size) > HF_JSON_DEPTH;
     json_t *json = *deep ? NULL : json_read(text.data, text.size, flags, error);
@@ -340,7 +340,7 @@ static int lower_case(const struct hf_tokenizer *work)
     return ENGINE_OK;
 }
 
-static int describe(struct hf_tokenizer *work)
+static int tokenizer_describe(struct hf_tokenizer *work)
 {
     struct metadata *metadata = work->metadata;
     int status = metadata_add_string(metadata, "tokenizer.ggml.model", work->kind ? work->kind : "hf");
@@ -397,7 +397,7 @@ int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata 
     json_decref(root); /* frees the vocabulary before it is written again */
     if (!status && *found) status = fill_up(&work, n_tokens);
     if (!status && *found) status = lower_case(&work);
-    if (!status && *found) status = describe(&work);
+    if (!status && *found) status = tokenizer_describe(&work);
     if (!status && !*found) status = hf_tokenizer_add_ends(&work, n_tokens);
     if (!status) status = hf_tokenizer_add_templates(&work);
     if (!status) status = hf_tokenizer_add_sampling(&work);

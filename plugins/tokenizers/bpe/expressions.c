@@ -123,7 +123,7 @@ static uint8_t class_of_group(enum unicode_group group)
 }
 
 /* A new class for characters of `class` that are in a set, or the existing one. */
-static uint8_t join(struct compiling *work, uint8_t class, size_t set)
+static uint8_t expressions_join(struct compiling *work, uint8_t class, size_t set)
 {
     if (!work->joined[class][set] && work->n_classes < 256 - FIRST_CLASS) {
         size_t new_class = FIRST_CLASS + work->n_classes++;
@@ -154,7 +154,7 @@ static int make_classes(struct compiling *work)
             for (uint32_t c = work->sets[set].ranges[i][0]; c <= last && c < UNICODE_SIZE; c++) {
                 uint8_t *class = &expressions->classes[c];
                 if (*class != SPACE_CLASS && !(work->members[*class] >> set & 1))
-                    *class = join(work, *class, set);
+                    *class = expressions_join(work, *class, set);
             }
         }
     }
@@ -163,7 +163,7 @@ static int make_classes(struct compiling *work)
 
 /* ---- Writing ---- */
 
-static void put(struct compiling *work, const char *text, size_t length)
+static void expressions_put(struct compiling *work, const char *text, size_t length)
 {
     if (length > sizeof work->pattern - work->length) {
         work->overflow = true;
@@ -178,7 +178,7 @@ static void put_set(struct compiling *work, size_t set)
 {
     for (size_t class = FIRST_CLASS; class < FIRST_CLASS + work->n_classes; class ++) {
         char byte = (char)class;
-        if (work->members[class] >> set & 1) put(work, &byte, 1);
+        if (work->members[class] >> set & 1) expressions_put(work, &byte, 1);
     }
 }
 
@@ -187,10 +187,10 @@ static void put_property(struct compiling *work, const char *property)
 {
     for (size_t i = 0; i < N_GROUPS; i++) {
         if (groups[i].name != property[3]) continue;
-        if (property[4] != 'X') put(work, groups[i].ascii, strlen(groups[i].ascii));
+        if (property[4] != 'X') expressions_put(work, groups[i].ascii, strlen(groups[i].ascii));
         for (size_t class = FIRST_CLASS; class < FIRST_CLASS + work->n_classes; class ++) {
             char byte = (char)class;
-            if (work->expressions->groups[class] == groups[i].group) put(work, &byte, 1);
+            if (work->expressions->groups[class] == groups[i].group) expressions_put(work, &byte, 1);
         }
     }
 }
@@ -203,11 +203,11 @@ static void write_pattern(struct compiling *work, const char *expression)
     for (const char *at = expression; *at;) {
         size_t length = read_range(at, NULL);
         if (length) {
-            if (!inside) put(work, "[", 1);
+            if (!inside) expressions_put(work, "[", 1);
             if (!used) put_set(work, work->next_set);
             used = inside;
             if (!inside) {
-                put(work, "]", 1);
+                expressions_put(work, "]", 1);
                 work->next_set++;
             }
             at += length;
@@ -215,11 +215,11 @@ static void write_pattern(struct compiling *work, const char *expression)
         }
         length = item_length(at);
         if (*at == '\\' && at[1] == 'p') {
-            if (!inside) put(work, "[", 1);
+            if (!inside) expressions_put(work, "[", 1);
             put_property(work, at);
-            if (!inside) put(work, "]", 1);
+            if (!inside) expressions_put(work, "]", 1);
         } else {
-            put(work, at, length);
+            expressions_put(work, at, length);
         }
         if (*at == '[') inside = true;
         if (*at == ']' && inside) {
@@ -231,7 +231,7 @@ static void write_pattern(struct compiling *work, const char *expression)
     }
 }
 
-static int compile(struct compiling *work, const char *expression)
+static int expressions_compile(struct compiling *work, const char *expression)
 {
     struct expressions *expressions = work->expressions;
     size_t i = expressions->count++;
@@ -262,7 +262,8 @@ int expressions_create(struct expressions *expressions, const char *const *list)
     int status = work->sets ? ENGINE_OK : fail_memory("pre-tokenizer");
     for (size_t i = 0; !status && list[i]; i++) status = find_sets(work, list[i]);
     if (!status) status = make_classes(work);
-    for (size_t i = 0; !status && list[i] && i < MAX_EXPRESSIONS; i++) status = compile(work, list[i]);
+    for (size_t i = 0; !status && list[i] && i < MAX_EXPRESSIONS; i++)
+        status = expressions_compile(work, list[i]);
     free(work->sets);
     free(work);
     return status;

@@ -4,7 +4,7 @@
 #include "bpe/model.h"
 #include "bpe/pretokenizers.h"
 
-static size_t spell(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
+static size_t bpe_spell(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
 {
     const struct bpe_model *model = tokenizer->model;
     if (model->flags & PRE_CHARACTERS) return decoder_spell_marked(tokenizer, id, text);
@@ -18,7 +18,7 @@ static const struct tokenizer_kind kind = {
     .scratch_create = bpe_scratch_create,
     .scratch_destroy = bpe_scratch_destroy,
     .encode = bpe_encode,
-    .spell = spell,
+    .spell = bpe_spell,
 };
 
 TOKENIZER_PLUGIN(kind, "bpe", "Byte-level BPE (GPT-2, Llama 3, Qwen, Falcon, DeepSeek and many others)",

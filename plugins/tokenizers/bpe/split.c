@@ -14,8 +14,8 @@ struct split {
 static int split_by(const struct split *split, size_t expression, const uint8_t *text, size_t n);
 
 /* Finds the next match in text[from …). Returns 1 with its place, 0 if there is none, or an error. */
-static int find(const struct split *split, size_t expression, const uint8_t *text, size_t n, size_t from,
-                size_t *start, size_t *end)
+static int split_find(const struct split *split, size_t expression, const uint8_t *text, size_t n,
+                      size_t from, size_t *start, size_t *end)
 {
     struct expressions_workspace *workspace = split->workspace;
     const pcre2_code *code = split->expressions->list[expression].code;
@@ -39,7 +39,7 @@ static int split_by_regex(const struct split *split, size_t expression, const ui
     size_t done = 0;
     for (size_t from = 0; from < n;) {
         size_t start = 0, end = 0;
-        int found = find(split, expression, text, n, from, &start, &end);
+        int found = split_find(split, expression, text, n, from, &start, &end);
         if (found < 0) return -found;
         if (!found) break;
         int status = start > done ? split_by(split, expression + 1, text + done, start - done) : 0;
@@ -62,7 +62,8 @@ static bool is_digit(uint8_t class)
 }
 
 /* Ends a part of the text at `at`: the text between *done and there goes to the next expression. */
-static int cut(const struct split *split, size_t expression, const uint8_t *text, size_t *done, size_t at)
+static int split_cut(const struct split *split, size_t expression, const uint8_t *text, size_t *done,
+                     size_t at)
 {
     size_t begin = *done;
     *done = at;
@@ -87,9 +88,9 @@ static int split_numbers(const struct split *split, size_t expression, const uin
         size_t first = (end - at) % 3, last = kind == EXPRESSION_DIGITS ? end - 1 : end;
         if (!first && kind != EXPRESSION_DIGITS) first = 3;
         for (size_t place = at + first; !status && place <= last; place += 3)
-            status = cut(split, expression, text, &done, place);
+            status = split_cut(split, expression, text, &done, place);
     }
-    return status ? status : cut(split, expression, text, &done, n);
+    return status ? status : split_cut(split, expression, text, &done, n);
 }
 
 static int split_by(const struct split *split, size_t expression, const uint8_t *text, size_t n)

@@ -71,7 +71,7 @@ static int check_units(const struct charsmap *map, struct visits *visits)
 }
 
 /* Only the reachable part is checked: the rest of the array may hold anything. */
-static int check(const struct charsmap *map)
+static int charsmap_check(const struct charsmap *map)
 {
     size_t n_places = (map->n_units + 255) / 256 * 256;
     /* A place is listed again for each node that claims its children, at most once a unit. */
@@ -87,7 +87,7 @@ static int check(const struct charsmap *map)
 }
 
 /* Goes from a place to its child by `byte`, if it has one. */
-static bool step(const struct charsmap *map, uint32_t *place, int byte)
+static bool charsmap_step(const struct charsmap *map, uint32_t *place, int byte)
 {
     uint32_t child = *place ^ (uint32_t)byte;
     if (child >= map->n_units || !charsmap_is_by(map->units[child], (unsigned char)byte)) return false;
@@ -100,11 +100,11 @@ static void find_plain(struct charsmap *map)
     for (int first = 1; first < 128; first++) {
         uint32_t place = charsmap_offset(map->units[0]), child = place ^ (uint32_t)first;
         map->plain[first] = true;
-        if (!step(map, &place, first)) continue;
+        if (!charsmap_step(map, &place, first)) continue;
         map->plain[first] = !charsmap_ends_key(map->units[child]);
         for (int second = 1; second < 128 && map->plain[first]; second++) {
             uint32_t below = place;
-            map->plain[first] = !step(map, &below, second);
+            map->plain[first] = !charsmap_step(map, &below, second);
         }
     }
 }
@@ -125,7 +125,7 @@ int charsmap_open(struct charsmap *map, struct engine_string bytes)
     map->n_units = size / 4;
     for (size_t i = 0; i < map->n_units; i++) map->units[i] = read_u32(bytes.data + 4 + 4 * i);
     find_plain(map);
-    return check(map);
+    return charsmap_check(map);
 }
 
 void charsmap_close(struct charsmap *map)

@@ -45,7 +45,7 @@ static size_t spell_special(struct engine_decoder *decoder, struct engine_string
 }
 
 /* Writes what a token adds to the text; returns its length. */
-static size_t spell(struct engine_decoder *decoder, int32_t id, char *text)
+static size_t decoder_spell(struct engine_decoder *decoder, int32_t id, char *text)
 {
     const struct engine_tokenizer *tokenizer = decoder->tokenizer;
     const struct vocab *vocab = &tokenizer->vocab;
@@ -96,7 +96,7 @@ int decoder_decode(struct engine_decoder *decoder, int32_t id, struct engine_str
     if (!ARRAY_RESERVE(decoder->text, decoder->capacity, decoder->waiting + piece.length))
         return fail_memory("decoder");
     memmove(decoder->text, decoder->text + decoder->out, decoder->waiting);
-    size_t length = decoder->waiting + spell(decoder, id, decoder->text + decoder->waiting);
+    size_t length = decoder->waiting + decoder_spell(decoder, id, decoder->text + decoder->waiting);
     length = unmark(decoder, id, decoder->text, length);
     decoder->waiting = utf8_unfinished(decoder->text, length);
     decoder->out = length - decoder->waiting;

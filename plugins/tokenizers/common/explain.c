@@ -11,7 +11,7 @@ void explain_free(struct explanation *explanation)
     free(explanation->places);
 }
 
-static void report(struct explanation *explanation, const struct engine_explain_step *step)
+static void explain_report(struct explanation *explanation, const struct engine_explain_step *step)
 {
     if (!explanation->output->stopped)
         explanation->output->stopped = explanation->sink(explanation->user, step);
@@ -45,7 +45,7 @@ void explain_special(struct explanation *explanation, struct engine_string text,
 {
     size_t start = text.data ? (size_t)(text.data - explanation->text) : 0;
     struct engine_explain_step step = make_step(ENGINE_EXPLAIN_SPECIAL, start, text, id);
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_normalized(struct explanation *explanation, struct engine_string text,
@@ -54,7 +54,7 @@ void explain_normalized(struct explanation *explanation, struct engine_string te
     size_t start = (size_t)(text.data - explanation->text);
     struct engine_explain_step step = make_step(ENGINE_EXPLAIN_NORMALIZED, start, normalized, -1);
     step.end = start + text.length;
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_text(struct explanation *explanation, struct engine_string text, struct engine_string normalized)
@@ -63,7 +63,7 @@ void explain_text(struct explanation *explanation, struct engine_string text, st
     struct engine_explain_step step = make_step(ENGINE_EXPLAIN_TEXT, start, normalized, -1);
     step.end = start + text.length;
     explanation->n_words = 0;
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_word(struct explanation *explanation, const char *word, size_t length)
@@ -72,7 +72,7 @@ void explain_word(struct explanation *explanation, const char *word, size_t leng
     struct engine_explain_step step =
         make_step(ENGINE_EXPLAIN_WORD, explanation->n_words, explanation->word, -1);
     explanation->n_words += length;
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_run(struct explanation *explanation, const char *run, explain_id *id_of)
@@ -127,7 +127,7 @@ void explain_merge(struct explanation *explanation, const struct pair *pair, siz
         step.rank = pair->rank;
     else if (step.id >= 0)
         step.score = (double)tokenizer->vocab.scores[step.id];
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_candidate(struct explanation *explanation, const char *at, size_t length, int32_t id,
@@ -136,19 +136,19 @@ void explain_candidate(struct explanation *explanation, const char *at, size_t l
     struct engine_explain_step step = make_word_step(explanation, ENGINE_EXPLAIN_CANDIDATE, at, length, id);
     step.score = score;
     step.sum = sum;
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_best(struct explanation *explanation, const char *at, size_t length, int32_t id, double sum)
 {
     struct engine_explain_step step = make_word_step(explanation, ENGINE_EXPLAIN_BEST, at, length, id);
     step.sum = sum;
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }
 
 void explain_token(struct explanation *explanation, const char *at, size_t length, int32_t id, double sum)
 {
     struct engine_explain_step step = make_word_step(explanation, ENGINE_EXPLAIN_TOKEN, at, length, id);
     step.sum = sum;
-    report(explanation, &step);
+    explain_report(explanation, &step);
 }

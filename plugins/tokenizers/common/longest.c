@@ -23,7 +23,8 @@ void longest_destroy(struct longest *longest)
 }
 
 /* Puts the tokens of `second` after those of `first`. */
-static int join(struct longest *longest, struct longest_node *first, const struct longest_node *second)
+static int longest_join_two(struct longest *longest, struct longest_node *first,
+                            const struct longest_node *second)
 {
     if (longest->n_joins >= LONGEST_JOINED)
         return host->fail(ENGINE_ERROR_DATA, "the vocabulary is too large for greedy matching");
@@ -49,7 +50,7 @@ static int link_node(struct longest *longest, const struct trie_edge *edge)
     uint32_t rest;
     while ((rest = trie_step(&longest->trie, node.rest, edge->byte)) == TRIE_NONE) {
         const struct longest_node *left = &longest->nodes[node.rest];
-        int status = join(longest, &node, left);
+        int status = longest_join_two(longest, &node, left);
         if (status) return status;
         node.rest = left->rest;
     }

@@ -57,7 +57,7 @@ static const char *const end_pieces[] = {
  * tokens. */
 static const char *const shown_pieces[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>", NULL};
 
-static int32_t find(const struct vocab *vocab, const char *piece)
+static int32_t marks_find(const struct vocab *vocab, const char *piece)
 {
     return vocab_find(vocab, piece, strlen(piece));
 }
@@ -66,7 +66,7 @@ static int32_t find(const struct vocab *vocab, const char *piece)
 static void find_special(struct vocab *vocab, int32_t *id, const char *const *pieces)
 {
     for (; *id < 0 && *pieces; pieces++) {
-        *id = find(vocab, *pieces);
+        *id = marks_find(vocab, *pieces);
         if (*id >= 0) vocab->attributes[*id] |= ENGINE_TOKEN_CONTROL;
     }
 }
@@ -76,9 +76,9 @@ static void mark_end(struct vocab *vocab, int32_t id)
     if (id >= 0) vocab->attributes[id] |= ENGINE_TOKEN_END;
 }
 
-static bool ends(const struct vocab *vocab, const char *piece)
+static bool marks_ends(const struct vocab *vocab, const char *piece)
 {
-    int32_t id = find(vocab, piece);
+    int32_t id = marks_find(vocab, piece);
     return id >= 0 && (vocab->attributes[id] & ENGINE_TOKEN_END);
 }
 
@@ -88,11 +88,11 @@ static void mark_ends(struct vocab *vocab)
     mark_end(vocab, vocab->fill_repository);
     mark_end(vocab, vocab->fill_separator);
     for (const char *const *piece = end_pieces; *piece; piece++) {
-        int32_t id = find(vocab, *piece);
+        int32_t id = marks_find(vocab, *piece);
         if (id >= 0) vocab->attributes[id] |= ENGINE_TOKEN_END | ENGINE_TOKEN_CONTROL;
     }
     for (const char *const *piece = shown_pieces; *piece; piece++) {
-        int32_t id = find(vocab, *piece);
+        int32_t id = marks_find(vocab, *piece);
         if (id >= 0)
             vocab->attributes[id] = ENGINE_TOKEN_USER_DEFINED | (vocab->attributes[id] & ENGINE_TOKEN_END);
     }
@@ -101,12 +101,13 @@ static void mark_ends(struct vocab *vocab)
     mark_end(vocab, vocab->end_of_message);
 
     /* In these families "<|end|>" ends a message, not the turn … */
-    bool calls = ends(vocab, "<|call|>") || ends(vocab, "<|calls|>");
-    if (calls && (ends(vocab, "<|return|>") || ends(vocab, "<|flush|>")) && ends(vocab, "<|end|>"))
-        vocab->attributes[find(vocab, "<|end|>")] = ENGINE_TOKEN_USER_DEFINED;
+    bool calls = marks_ends(vocab, "<|call|>") || marks_ends(vocab, "<|calls|>");
+    if (calls && (marks_ends(vocab, "<|return|>") || marks_ends(vocab, "<|flush|>")) &&
+        marks_ends(vocab, "<|end|>"))
+        vocab->attributes[marks_find(vocab, "<|end|>")] = ENGINE_TOKEN_USER_DEFINED;
     /* … and in this one "</s>" is a mark-up tag. */
-    if (ends(vocab, "<|tool_response>") && ends(vocab, "</s>"))
-        vocab->attributes[find(vocab, "</s>")] = VOCAB_NORMAL;
+    if (marks_ends(vocab, "<|tool_response>") && marks_ends(vocab, "</s>"))
+        vocab->attributes[marks_find(vocab, "</s>")] = VOCAB_NORMAL;
 }
 
 static void mark_unused(struct vocab *vocab)
@@ -138,7 +139,7 @@ static bool contains_any(struct engine_string text, const char *const *parts)
 
 static void set_strip(struct vocab *vocab, const char *piece, uint32_t flag, bool on)
 {
-    int32_t id = find(vocab, piece);
+    int32_t id = marks_find(vocab, piece);
     if (id < 0) return;
     vocab->attributes[id] = on ? vocab->attributes[id] | flag : vocab->attributes[id] & ~flag;
 }

@@ -7,7 +7,7 @@
 #include "common/memory.h"
 
 /* Puts a new pair into its place among the direct ones, or into a free slot. */
-static void put(struct pairs *pairs, struct pair pair)
+static void pairs_put(struct pairs *pairs, struct pair pair)
 {
     size_t i = (size_t)pair.left * PAIR_DIRECT + pair.right;
     if (!pairs->direct || (pair.left | pair.right) >= PAIR_DIRECT) {
@@ -22,7 +22,7 @@ static void put(struct pairs *pairs, struct pair pair)
 }
 
 /* Makes room for 2^bits slots after the direct ones. */
-static int resize(struct pairs *pairs, unsigned bits)
+static int pairs_resize(struct pairs *pairs, unsigned bits)
 {
     struct pairs resized = *pairs;
     size_t old_size = pairs->slots ? pairs->direct + pairs->mask + 1 : 0;
@@ -38,7 +38,7 @@ static int resize(struct pairs *pairs, unsigned bits)
     }
     memset(resized.slots, 0xFF, size * sizeof *resized.slots);
     for (size_t i = 0; i < old_size; i++)
-        if (pairs->slots[i].left != PAIR_NONE) put(&resized, pairs->slots[i]);
+        if (pairs->slots[i].left != PAIR_NONE) pairs_put(&resized, pairs->slots[i]);
     pairs_destroy(pairs);
     *pairs = resized;
     return ENGINE_OK;
@@ -48,7 +48,7 @@ int pairs_create(struct pairs *pairs, bool direct)
 {
     memset(pairs, 0, sizeof *pairs);
     pairs->direct = direct ? (size_t)PAIR_DIRECT * PAIR_DIRECT : 0;
-    return resize(pairs, 10);
+    return pairs_resize(pairs, 10);
 }
 
 void pairs_destroy(struct pairs *pairs)
@@ -62,10 +62,10 @@ int pairs_add(struct pairs *pairs, struct pair pair)
 {
     if (pairs_find(pairs, pair.left, pair.right) != PAIR_NONE) return ENGINE_OK;
     if (pairs->count * 2 > pairs->mask) {
-        int status = resize(pairs, 64 - pairs->shift + 1);
+        int status = pairs_resize(pairs, 64 - pairs->shift + 1);
         if (status) return status;
     }
-    put(pairs, pair);
+    pairs_put(pairs, pair);
     pairs->count++;
     return ENGINE_OK;
 }

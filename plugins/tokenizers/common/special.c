@@ -55,7 +55,7 @@ static void link_token(struct special_set *set, uint32_t rank, uint32_t shorter)
 }
 
 /* The state after `byte`. */
-static inline uint32_t step(const struct special_set *set, uint32_t state, unsigned char byte)
+static inline uint32_t special_step(const struct special_set *set, uint32_t state, unsigned char byte)
 {
     uint32_t next = NONE;
     while (state != TRIE_ROOT && (next = trie_step(&set->trie, state, byte)) == NONE)
@@ -75,7 +75,7 @@ static int link_nodes(struct special_set *set)
         struct special_node *node = &set->nodes[edges[i].child];
         uint32_t rank = set->trie.values[edges[i].child];
         if (edges[i].parent != TRIE_ROOT)
-            node->fallback = step(set, set->nodes[edges[i].parent].fallback, edges[i].byte);
+            node->fallback = special_step(set, set->nodes[edges[i].parent].fallback, edges[i].byte);
         node->depth = edges[i].depth;
         node->token = set->nodes[node->fallback].token;
         if (rank == NONE) continue;
@@ -152,12 +152,12 @@ static bool is_space(char c)
 }
 
 /* A stretch of white space that has been measured. */
-struct run {
+struct space_run {
     size_t start, end;
 };
 
 /* The white space around a place between two bytes; *run is what was found last. */
-static void measure(struct run *run, const char *text, size_t length, size_t at)
+static void special_measure(struct space_run *run, const char *text, size_t length, size_t at)
 {
     if (at >= run->start && at <= run->end && run->end > run->start) return;
     run->start = run->end = at;
@@ -178,7 +178,7 @@ struct split {
     void *user;
     size_t plain;      /* where the stretch of plain text begins that has not been handed out */
     size_t start, end; /* the region at hand; empty: none */
-    struct run before_start, behind_end, before_next;
+    struct space_run before_start, behind_end, before_next;
 };
 
 static bool comes_first(const struct special_end *a, const struct special_end *b)
@@ -289,12 +289,12 @@ static int add_end(struct split *split, uint32_t rank, size_t end)
         return fail_memory("special tokens");
     workspace->ends[workspace->n_ends++] = (struct special_end){end, rank};
     if (split->set->strip & VOCAB_STRIP_LEFT) {
-        measure(&split->before_start, split->text, split->length, start);
+        special_measure(&split->before_start, split->text, split->length, start);
         if (split->before_start.start < start) start = split->before_start.start;
         if (start < split->plain) start = split->plain;
     }
     if (split->set->strip & VOCAB_STRIP_RIGHT) {
-        measure(&split->behind_end, split->text, split->length, end);
+        special_measure(&split->behind_end, split->text, split->length, end);
         if (split->behind_end.end > end) end = split->behind_end.end;
     }
     if (!split->end || start < split->start) split->start = start;
@@ -307,7 +307,7 @@ static bool is_over(struct split *split, size_t next)
 {
     if (!split->end || next < split->end) return false;
     if (!(split->set->strip & VOCAB_STRIP_LEFT)) return true;
-    measure(&split->before_next, split->text, split->length, next);
+    special_measure(&split->before_next, split->text, split->length, next);
     return split->before_next.start >= split->end;
 }
 
@@ -326,7 +326,7 @@ int special_split(const struct special_set *set, const struct vocab *vocab, stru
     uint32_t state = TRIE_ROOT;
     workspace->n_ends = 0;
     for (size_t at = 0; !status && at < text.length; at++) {
-        state = step(set, state, (unsigned char)text.data[at]);
+        state = special_step(set, state, (unsigned char)text.data[at]);
         const struct special_node *node = &set->nodes[state];
         if (is_over(&split, at + 1 - node->depth)) status = finish_region(&split);
         if (!status && node->token != NONE) status = add_end(&split, node->token, at + 1);

@@ -132,8 +132,9 @@ static void put_added(struct output *output, const char *place, int32_t id)
 }
 
 /* `explanation` is NULL for tokenizer_encode. */
-static int encode(const struct engine_tokenizer *tokenizer, struct engine_string text, uint32_t flags,
-                  engine_token_sink sink, void *user, struct explanation *explanation)
+static int tokenizer_encode_text(const struct engine_tokenizer *tokenizer, struct engine_string text,
+                                 uint32_t flags, engine_token_sink sink, void *user,
+                                 struct explanation *explanation)
 {
     if (flags & ~(uint32_t)(ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL))
         return host->fail(ENGINE_ERROR_UNSUPPORTED, "unknown flags for encoding: %#x", flags);
@@ -169,15 +170,15 @@ static int encode(const struct engine_tokenizer *tokenizer, struct engine_string
 int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
                      uint32_t flags, engine_token_sink sink, void *user)
 {
-    return encode(tokenizer, (struct engine_string){text, length}, flags, sink, user, NULL);
+    return tokenizer_encode_text(tokenizer, (struct engine_string){text, length}, flags, sink, user, NULL);
 }
 
 int tokenizer_explain(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
                       uint32_t flags, engine_explain_sink sink, void *user)
 {
     struct explanation explanation = {.tokenizer = tokenizer, .sink = sink, .user = user, .text = text};
-    int status =
-        encode(tokenizer, (struct engine_string){text, length}, flags, output_drop, NULL, &explanation);
+    int status = tokenizer_encode_text(tokenizer, (struct engine_string){text, length}, flags, output_drop,
+                                       NULL, &explanation);
     explain_free(&explanation);
     return status;
 }

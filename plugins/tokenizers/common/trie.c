@@ -6,7 +6,7 @@
 
 #include "common/memory.h"
 
-static int resize(struct trie *trie, unsigned bits)
+static int trie_resize(struct trie *trie, unsigned bits)
 {
     size_t mask = ((size_t)1 << bits) - 1;
     uint64_t *edges = allocate_zeroed(mask + 1, sizeof *edges);
@@ -35,7 +35,7 @@ int trie_create(struct trie *trie, size_t bytes)
         return fail_memory("vocabulary");
     trie->values[TRIE_ROOT] = TRIE_NONE;
     trie->n_nodes = 1;
-    return resize(trie, bits);
+    return trie_resize(trie, bits);
 }
 
 void trie_destroy(struct trie *trie)
@@ -51,7 +51,7 @@ static int add_child(struct trie *trie, uint32_t node, unsigned char byte, uint3
         return host->fail(ENGINE_ERROR_DATA, "the vocabulary is too large: more than %u bytes of text",
                           TRIE_MAX);
     if (trie->n_nodes * 2 > trie->mask) {
-        int status = resize(trie, 64 - trie->shift + 1);
+        int status = trie_resize(trie, 64 - trie->shift + 1);
         if (status) return status;
     }
     if (!ARRAY_RESERVE(trie->values, trie->capacity, trie->n_nodes + 1)) return fail_memory("vocabulary");

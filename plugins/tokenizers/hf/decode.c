@@ -143,7 +143,7 @@ struct engine_decoder {
     size_t out;                  /* bytes returned last */
 };
 
-static void begin(struct engine_decoder *decoder)
+static void decode_begin(struct engine_decoder *decoder)
 {
     const struct decoding *decoding = &pipeline_of(decoder->tokenizer)->decoding;
     decoder->first = true;
@@ -163,7 +163,7 @@ int hf_decoder_create(const struct engine_tokenizer *tokenizer, int special, str
         hf_decoder_destroy(created);
         return status;
     }
-    begin(created);
+    decode_begin(created);
     *decoder = created;
     return ENGINE_OK;
 }
@@ -180,14 +180,14 @@ void hf_decoder_destroy(struct engine_decoder *decoder)
 }
 
 /* One step: `in` becomes `out`. */
-struct step {
+struct decoding_work {
     struct engine_decoder *decoder;
     const struct decoding_step *step;
     struct engine_string in;
     struct text_buffer *out;
 };
 
-static int read_bytes(const struct step *work)
+static int read_bytes(const struct decoding_work *work)
 {
     struct engine_string in = work->in;
     int status = text_reserve(work->out, in.length);
@@ -204,7 +204,7 @@ static int read_bytes(const struct step *work)
     return status;
 }
 
-static int replace_spaces(const struct step *work)
+static int replace_spaces(const struct decoding_work *work)
 {
     struct engine_string in = work->in;
     int status = text_reserve(work->out, in.length);
@@ -221,13 +221,13 @@ static int replace_spaces(const struct step *work)
 
 static int replace_match(void *user, size_t start, size_t end, bool matched)
 {
-    const struct step *work = user;
+    const struct decoding_work *work = user;
     if (matched) return text_append(work->out, work->step->content, work->step->content_length);
     return text_append(work->out, work->in.data + start, end - start);
 }
 
 /* Takes up to *left of a step's characters off the beginning; *left becomes 0 where other text begins. */
-static int strip(const struct step *work, size_t *left)
+static int decode_strip(const struct decoding_work *work, size_t *left)
 {
     struct engine_string in = work->in;
     uint32_t character;
@@ -273,7 +273,7 @@ static void clean_up(struct text_buffer *text)
     }
 }
 
-static int join_pieces(const struct step *work)
+static int join_pieces(const struct decoding_work *work)
 {
     const struct decoding_step *step = work->step;
     struct engine_string in = work->in;
@@ -292,7 +292,7 @@ static int join_pieces(const struct step *work)
 }
 
 /* A suffix is a space, except at the end of the text. */
-static int end_words(const struct step *work)
+static int end_words(const struct decoding_work *work)
 {
     const struct decoding_step *step = work->step;
     struct engine_string in = work->in;
@@ -312,7 +312,7 @@ static int end_words(const struct step *work)
     return status;
 }
 
-static int run_step(struct step *work, size_t *left)
+static int run_step(struct decoding_work *work, size_t *left)
 {
     switch (work->step->kind) {
     case DECODE_BYTES: return read_bytes(work);
@@ -321,7 +321,7 @@ static int run_step(struct step *work, size_t *left)
         return pattern_visit_all(&work->step->pattern, &work->decoder->regex, work->in, replace_match, work);
     case DECODE_STRIP: {
         size_t each = work->step->start;
-        return strip(work, work->step->fused ? left : &each);
+        return decode_strip(work, work->step->fused ? left : &each);
     }
     case DECODE_WORD_PIECE: return join_pieces(work);
     case DECODE_BPE: return end_words(work);
@@ -359,7 +359,7 @@ static int decode_token(struct engine_decoder *decoder, struct engine_string pie
         if (is_byte && !(step->fused && step->kind == DECODE_STRIP)) continue;
         struct text_buffer *out = &decoder->token[i & 1];
         out->size = 0;
-        struct step work = {decoder, step, *text, out};
+        struct decoding_work work = {decoder, step, *text, out};
         int status = run_step(&work, &decoder->left[i]);
         if (status) return status;
         *text = (struct engine_string){out->data, out->size};
@@ -396,6 +396,6 @@ int hf_decode_end(struct engine_decoder *decoder, struct engine_string *text)
     *text = (struct engine_string){waiting ? all->data + decoder->out : "", waiting};
     all->size = 0;
     decoder->out = 0;
-    begin(decoder);
+    decode_begin(decoder);
     return ENGINE_OK;
 }

@@ -51,7 +51,7 @@ static int reorder(struct forms_workspace *work)
 }
 
 /* Orders, composes and writes the characters gathered. */
-static int flush(enum form form, struct forms_workspace *work, struct text_buffer *out)
+static int forms_flush(enum form form, struct forms_workspace *work, struct text_buffer *out)
 {
     int status = reorder(work);
     size_t count = work->count;
@@ -69,7 +69,7 @@ static int flush(enum form form, struct forms_workspace *work, struct text_buffe
     return status;
 }
 
-static int gather(enum form form, struct forms_workspace *work, uint32_t character)
+static int forms_gather(enum form form, struct forms_workspace *work, uint32_t character)
 {
     int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
     if (form == FORM_NFKC || form == FORM_NFKD) options |= UTF8PROC_COMPAT;
@@ -96,22 +96,22 @@ int forms_apply(enum form form, struct engine_string text, struct forms_workspac
         while (end < text.length && (unsigned char)text.data[end] < 0x80) end++;
         size_t kept = end < text.length && end > at ? end - 1 : end;
         if (kept > at) {
-            status = flush(form, work, out);
+            status = forms_flush(form, work, out);
             if (!status) status = text_append(out, text.data + at, kept - at);
             at = kept;
             continue;
         }
-        if (end > at) status = flush(form, work, out);
+        if (end > at) status = forms_flush(form, work, out);
         uint32_t character;
         size_t length = unicode_read(text.data + at, text.length - at, &character);
         bool broken = character == UNICODE_REPLACEMENT && length == 1;
         if (broken || character_in(plain_characters, n_plain_characters, character)) {
-            if (!status) status = flush(form, work, out);
+            if (!status) status = forms_flush(form, work, out);
             if (!status) status = text_append(out, text.data + at, length);
         } else if (!status) {
-            status = gather(form, work, character);
+            status = forms_gather(form, work, character);
         }
         at += length;
     }
-    return status ? status : flush(form, work, out);
+    return status ? status : forms_flush(form, work, out);
 }

@@ -208,7 +208,7 @@ enum { MAX_GROWTH = 64, FREE_GROWTH = 1 << 16 };
 /* ---- Steps ---- */
 
 /* Where white space at the beginning ends, and where that at the end begins. */
-static struct engine_string strip(struct engine_string text, bool left, bool right)
+static struct engine_string normalize_strip(struct engine_string text, bool left, bool right)
 {
     size_t begin = 0, end = text.length;
     uint32_t character;
@@ -363,7 +363,7 @@ int normalizer_apply(const struct normalizer *normalizer, struct normalizer_work
         const struct normalizer_step *step = &normalizer->steps[i];
         if (step->kind == NORMALIZE_STRIP) {
             const char *begin = text.data;
-            text = strip(text, step->left, step->right);
+            text = normalize_strip(text, step->left, step->right);
             work->cut = work->cut || text.data != begin;
             continue;
         }

@@ -134,7 +134,7 @@ static int apply_config(struct pipeline *pipeline, const struct vocab *vocab, co
     return status;
 }
 
-static void describe(const struct pipeline *pipeline, struct vocab *vocab)
+static void pipeline_describe(const struct pipeline *pipeline, struct vocab *vocab)
 {
     vocab->add_bos = pipeline->before.count && pipeline->before.ids[0] == vocab->bos;
     vocab->add_eos = vocab->add_separator = false;
@@ -226,7 +226,7 @@ static int create_parts(struct pipeline *pipeline, struct vocab *vocab, const st
     if (!status) status = apply_config(pipeline, vocab, root);
     if (!status) status = decoding_create(&pipeline->decoding, &decoder);
     if (!status) status = mark_ends(vocab, metadata);
-    if (!status) describe(pipeline, vocab);
+    if (!status) pipeline_describe(pipeline, vocab);
     return status;
 }
 

@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "hf/pipeline.h"
 
-static void destroy(struct engine_tokenizer *tokenizer)
+static void hf_destroy(struct engine_tokenizer *tokenizer)
 {
     if (!tokenizer) return;
     workspace_destroy(tokenizer->idle);
@@ -16,7 +16,7 @@ static void destroy(struct engine_tokenizer *tokenizer)
     free(tokenizer);
 }
 
-static int create(const struct engine_metadata *metadata, struct engine_tokenizer **tokenizer)
+static int hf_create(const struct engine_metadata *metadata, struct engine_tokenizer **tokenizer)
 {
     struct engine_tokenizer *created = allocate_zeroed(1, sizeof *created);
     if (!created) return fail_memory("tokenizer");
@@ -24,7 +24,7 @@ static int create(const struct engine_metadata *metadata, struct engine_tokenize
     int status = vocab_open(&created->vocab, metadata, &defaults);
     if (!status) status = pipeline_create(created, metadata);
     if (status)
-        destroy(created);
+        hf_destroy(created);
     else
         *tokenizer = created;
     return status;
@@ -35,8 +35,8 @@ static const char *const models[] = {"hf", NULL};
 static const struct engine_tokenizer_api api = {
     .struct_size = sizeof api,
     .models = models,
-    .create = create,
-    .destroy = destroy,
+    .create = hf_create,
+    .destroy = hf_destroy,
     .info = tokenizer_info,
     .encode = hf_encode,
     .piece = tokenizer_piece,

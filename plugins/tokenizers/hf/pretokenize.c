@@ -87,7 +87,8 @@ static int read_length(struct pretokenizer_step *step, const struct json_at *jso
     return length > 0 ? ENGINE_OK : json_wrong(&member, "a length");
 }
 
-static struct pretokenizer_step *append(struct pretokenizer *pretokenizer, enum pretokenizer_kind kind)
+static struct pretokenizer_step *pretokenize_append(struct pretokenizer *pretokenizer,
+                                                    enum pretokenizer_kind kind)
 {
     if (!ARRAY_RESERVE(pretokenizer->steps, pretokenizer->capacity, pretokenizer->count + 1)) return NULL;
     struct pretokenizer_step *step = &pretokenizer->steps[pretokenizer->count++];
@@ -127,14 +128,14 @@ static int add_step(void *user, const struct json_at *json)
     struct pretokenizer_step *step = NULL;
     if (json_is(json, "Sequence")) return json_each(json, "pretokenizers", add_step, user);
     if (json_is(json, "BertPreTokenizer")) { /* white space is removed, punctuation isolated */
-        step = append(pretokenizer, PRETOKENIZE_WHITESPACE_SPLIT);
-        if (step) step = append(pretokenizer, PRETOKENIZE_PUNCTUATION);
+        step = pretokenize_append(pretokenizer, PRETOKENIZE_WHITESPACE_SPLIT);
+        if (step) step = pretokenize_append(pretokenizer, PRETOKENIZE_PUNCTUATION);
         if (step) step->behavior = BEHAVIOR_ISOLATED;
         return step ? ENGINE_OK : fail_memory("tokenizer");
     }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!json_is(json, kinds[i].type)) continue;
-        step = append(pretokenizer, kinds[i].kind);
+        step = pretokenize_append(pretokenizer, kinds[i].kind);
         if (!step) return fail_memory("tokenizer");
         if (step->kind == PRETOKENIZE_PUNCTUATION)
             return read_behavior(json, BEHAVIOR_ISOLATED, false, &step->behavior);

@@ -31,14 +31,14 @@ struct translation {
     bool caseless, dot_all;
 };
 
-static int refuse(const struct translation *work, const char *what)
+static int regex_refuse(const struct translation *work, const char *what)
 {
     size_t length = work->expression.length < 200 ? work->expression.length : 200;
     return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: the expression \"%.*s\" has %s, which is not supported",
                       work->where, (int)length, work->expression.data, what);
 }
 
-static int put(struct translation *work, unsigned item)
+static int regex_put(struct translation *work, unsigned item)
 {
     if (!ARRAY_RESERVE(work->items, work->capacity, work->n_items + 1)) return fail_memory("expression");
     work->items[work->n_items++] = (uint16_t)item;
@@ -48,7 +48,7 @@ static int put(struct translation *work, unsigned item)
 static int put_text(struct translation *work, const char *text)
 {
     int status = ENGINE_OK;
-    for (; !status && *text; text++) status = put(work, (unsigned char)*text);
+    for (; !status && *text; text++) status = regex_put(work, (unsigned char)*text);
     return status;
 }
 
@@ -68,19 +68,19 @@ static int put_set(struct translation *work, struct set *set)
     set_finish(set);
     if (work->n_sets == MAX_SETS) {
         set_free(set);
-        return refuse(work, "more than 64 sets of characters");
+        return regex_refuse(work, "more than 64 sets of characters");
     }
     work->sets[work->n_sets] = *set;
     *set = (struct set){NULL, 0, 0};
-    return put(work, ITEM_SET + (unsigned)work->n_sets++);
+    return regex_put(work, ITEM_SET + (unsigned)work->n_sets++);
 }
 
 static int put_character(struct translation *work, uint32_t character)
 {
     if (character < 0x80 && !(work->caseless && is_letter(character))) {
         int status = ENGINE_OK;
-        if (!is_letter(character) && !is_digit((char)character)) status = put(work, '\\');
-        return status ? status : put(work, character);
+        if (!is_letter(character) && !is_digit((char)character)) status = regex_put(work, '\\');
+        return status ? status : regex_put(work, character);
     }
     struct set set = {NULL, 0, 0};
     int status = set_add(&set, character, character);
@@ -146,7 +146,7 @@ static int read_escaped_character(struct translation *work, uint32_t *character,
             valid = next_is(work, "}");
             work->at += valid;
         }
-        return valid ? ENGINE_OK : refuse(work, "a wrong number after \\x or \\u");
+        return valid ? ENGINE_OK : regex_refuse(work, "a wrong number after \\x or \\u");
     }
     if (c == '0') {
         work->at++;
@@ -178,18 +178,18 @@ static int read_escaped_set(struct translation *work, struct set *set, enum set_
     case 'H': return set_add_escape(set, (char)(c | 32), true, place);
     case 'p':
     case 'P': break;
-    default: return refuse(work, "an escape that means no set of characters here");
+    default: return regex_refuse(work, "an escape that means no set of characters here");
     }
     bool negated = c == 'P', found = false;
     const char *close = next_is(work, "{") ? memchr(work->at, '}', (size_t)(work->end - work->at)) : NULL;
-    if (!close) return refuse(work, "a \\p without {…}");
+    if (!close) return regex_refuse(work, "a \\p without {…}");
     work->at++;
     if (*work->at == '^') {
         negated = !negated;
         work->at++;
     }
     int status = set_add_property(set, work->at, (size_t)(close - work->at), negated, place, &found);
-    if (!status && !found) return refuse(work, "an unknown property in \\p{…}");
+    if (!status && !found) return regex_refuse(work, "an unknown property in \\p{…}");
     work->at = close + 1;
     return status;
 }
@@ -210,7 +210,7 @@ static int read_posix(struct translation *work, struct set *set, bool *known)
     *known = true;
     bool found;
     int status = set_add_posix(set, name, (size_t)(end - name), negated, &found);
-    if (!status && !found) return refuse(work, "an unknown [:name:]");
+    if (!status && !found) return regex_refuse(work, "an unknown [:name:]");
     work->at = end + 2;
     return status;
 }
@@ -231,7 +231,7 @@ static int read_member(struct translation *work, struct set *set, uint32_t *char
         *single = true;
         return ENGINE_OK;
     }
-    if (++work->at == work->end) return refuse(work, "a \\ at its end");
+    if (++work->at == work->end) return regex_refuse(work, "a \\ at its end");
     if (*work->at == 'b') {
         work->at++;
         *character = 8;
@@ -257,21 +257,21 @@ static int add_member(struct translation *work, struct set *set, uint32_t first)
         work->at = dash;
         return set_add(set, first, first);
     }
-    if (last < first) return refuse(work, "a range in the wrong order");
+    if (last < first) return regex_refuse(work, "a range in the wrong order");
     return set_add(set, first, last);
 }
 
 /* After "[": the rest of a bracket, added to `set`. */
 static int read_class(struct translation *work, struct set *set)
 {
-    if (++work->depth > MAX_DEPTH) return refuse(work, "more than 100 brackets in each other");
+    if (++work->depth > MAX_DEPTH) return regex_refuse(work, "more than 100 brackets in each other");
     bool negated = work->at < work->end && *work->at == '^', both = false, first = true;
     work->at += negated;
     struct set members = {NULL, 0, 0}, left = {NULL, 0, 0};
     int status = ENGINE_OK;
     for (; !status; first = false) {
         if (work->at == work->end) {
-            status = refuse(work, "a [ without ]");
+            status = regex_refuse(work, "a [ without ]");
             break;
         }
         if (*work->at == ']' && !first) break;
@@ -295,7 +295,7 @@ static int read_class(struct translation *work, struct set *set)
         if (!status && single) status = add_member(work, &members, character);
         work->spent->n_ranges += members.count - before;
         if (!status && work->spent->n_ranges > MAX_RANGES)
-            status = refuse(work, "more than 200000 ranges of characters");
+            status = regex_refuse(work, "more than 200000 ranges of characters");
     }
     if (!status) {
         work->at++;
@@ -330,7 +330,7 @@ static int put_edge(struct translation *work, bool negated)
 
 static int read_escape(struct translation *work)
 {
-    if (++work->at == work->end) return refuse(work, "a \\ at its end");
+    if (++work->at == work->end) return regex_refuse(work, "a \\ at its end");
     char c = *work->at;
     if (c == 'b' || c == 'B') {
         work->at++;
@@ -338,8 +338,8 @@ static int read_escape(struct translation *work)
     }
     if (c == 'A' || c == 'z' || c == 'Z' || c == 'G') {
         work->at++;
-        int status = put(work, '\\');
-        return status ? status : put(work, (unsigned char)c);
+        int status = regex_put(work, '\\');
+        return status ? status : regex_put(work, (unsigned char)c);
     }
     if (c == 'R') {
         work->at++;
@@ -350,7 +350,7 @@ static int read_escape(struct translation *work)
     int status = read_escaped_character(work, &character, &known);
     if (status) return status;
     if (known) return put_character(work, character);
-    if (is_digit(c)) return refuse(work, "a reference to a group");
+    if (is_digit(c)) return regex_refuse(work, "a reference to a group");
     struct set set = {NULL, 0, 0};
     status = read_escaped_set(work, &set, SET_ALONE);
     if (status)
@@ -374,23 +374,23 @@ static int read_options(struct translation *work)
         else if (*work->at == 'm')
             work->dot_all = on;
         else
-            return refuse(work, "an unknown (?…)");
+            return regex_refuse(work, "an unknown (?…)");
     }
-    if (work->at == work->end) return refuse(work, "a ( without )");
+    if (work->at == work->end) return regex_refuse(work, "a ( without )");
     int status = put_text(work, "(?:");
     if (!status && *work->at++ == ')') { /* up to the end of the group around, which reads its own ")" */
         status = read_alternatives(work);
         work->caseless = caseless;
         work->dot_all = dot_all;
-        return status ? status : put(work, ')');
+        return status ? status : regex_put(work, ')');
     }
     if (!status) status = read_alternatives(work);
     work->caseless = caseless;
     work->dot_all = dot_all;
     if (status) return status;
-    if (work->at == work->end) return refuse(work, "a ( without )");
+    if (work->at == work->end) return regex_refuse(work, "a ( without )");
     work->at++;
-    return put(work, ')');
+    return regex_put(work, ')');
 }
 
 static int read_group(struct translation *work)
@@ -398,11 +398,11 @@ static int read_group(struct translation *work)
     static const char *const kinds[] = {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", NULL};
     if (next_is(work, "(?#")) {
         const char *close = memchr(work->at, ')', (size_t)(work->end - work->at));
-        if (!close) return refuse(work, "a ( without )");
+        if (!close) return regex_refuse(work, "a ( without )");
         work->at = close + 1;
         return put_text(work, "(?:)");
     }
-    if (++work->depth > MAX_DEPTH) return refuse(work, "more than 100 groups in each other");
+    if (++work->depth > MAX_DEPTH) return regex_refuse(work, "more than 100 groups in each other");
     const char *kind = NULL;
     for (size_t i = 0; kinds[i] && !kind; i++)
         if (next_is(work, kinds[i])) kind = kinds[i];
@@ -415,7 +415,7 @@ static int read_group(struct translation *work)
     }
     if (!kind && next_is(work, "(?<")) {
         const char *close = memchr(work->at, '>', (size_t)(work->end - work->at));
-        if (!close) return refuse(work, "a (?< without >");
+        if (!close) return regex_refuse(work, "a (?< without >");
         work->at = close + 1;
     } else {
         work->at += kind ? strlen(kind) : 1;
@@ -423,13 +423,13 @@ static int read_group(struct translation *work)
     bool caseless = work->caseless, dot_all = work->dot_all;
     status = put_text(work, kind ? kind : "(?:");
     if (!status) status = read_alternatives(work);
-    if (!status && work->at == work->end) status = refuse(work, "a ( without )");
+    if (!status && work->at == work->end) status = regex_refuse(work, "a ( without )");
     if (status) return status;
     work->caseless = caseless;
     work->dot_all = dot_all;
     work->depth--;
     work->at++;
-    return put(work, ')');
+    return regex_put(work, ')');
 }
 
 static int read_atom(struct translation *work)
@@ -440,7 +440,7 @@ static int read_atom(struct translation *work)
     case '(': return read_group(work);
     case '.': work->at++; return put_text(work, work->dot_all ? "[\\x00-\\xFF]" : ".");
     case '^':
-    case '$': work->at++; return put(work, (unsigned char)c);
+    case '$': work->at++; return regex_put(work, (unsigned char)c);
     case '[': {
         work->at++;
         struct set set = {NULL, 0, 0};
@@ -453,7 +453,7 @@ static int read_atom(struct translation *work)
     }
     case '*':
     case '+':
-    case '?': return refuse(work, "a repetition of nothing");
+    case '?': return regex_refuse(work, "a repetition of nothing");
     default: return put_character(work, next_character(work));
     }
 }
@@ -475,13 +475,13 @@ static size_t interval_length(const struct translation *work, bool *fixed, bool 
 }
 
 /* Makes the items from `start` on a group. */
-static int wrap(struct translation *work, size_t start)
+static int regex_wrap(struct translation *work, size_t start)
 {
     int status = put_text(work, "(?:");
     if (status) return status;
     memmove(work->items + start + 3, work->items + start, (work->n_items - 3 - start) * sizeof *work->items);
     memcpy(work->items + start, (const uint16_t[]){'(', '?', ':'}, 3 * sizeof *work->items);
-    return put(work, ')');
+    return regex_put(work, ')');
 }
 
 /* The repetitions after an atom whose items begin at `start`. Those of Ruby: "{2}?" is optional, "{2,3}+" is
@@ -495,21 +495,21 @@ static int read_repetitions(struct translation *work, size_t start)
         bool fixed = false, open = false;
         size_t length = c == '{' ? interval_length(work, &fixed, &open) : 0;
         if (!length && c != '*' && c != '+' && c != '?') break;
-        if (n == MAX_DEPTH) return refuse(work, "more than 100 repetitions of each other");
-        if (n++ > 0) status = wrap(work, start);
+        if (n == MAX_DEPTH) return regex_refuse(work, "more than 100 repetitions of each other");
+        if (n++ > 0) status = regex_wrap(work, start);
         if (length) {
             for (size_t i = 0; !status && i < length; i++) {
-                status = put(work, (unsigned char)work->at[i]);
-                if (!status && i == 0 && open) status = put(work, '0');
+                status = regex_put(work, (unsigned char)work->at[i]);
+                if (!status && i == 0 && open) status = regex_put(work, '0');
             }
             work->at += length;
-            if (!status && !fixed && next_is(work, "?")) status = put(work, (unsigned char)*work->at++);
+            if (!status && !fixed && next_is(work, "?")) status = regex_put(work, (unsigned char)*work->at++);
             continue;
         }
         work->at++;
-        if (!status) status = put(work, (unsigned char)c);
+        if (!status) status = regex_put(work, (unsigned char)c);
         if (!status && (next_is(work, "?") || next_is(work, "+")))
-            status = put(work, (unsigned char)*work->at++);
+            status = regex_put(work, (unsigned char)*work->at++);
     }
     return status;
 }
@@ -521,7 +521,7 @@ static int read_alternatives(struct translation *work)
     while (!status && work->at < work->end && *work->at != ')') {
         if (*work->at == '|') {
             work->at++;
-            status = put(work, '|');
+            status = regex_put(work, '|');
             continue;
         }
         size_t start = work->n_items;
@@ -578,7 +578,7 @@ static int make_classes(const struct translation *work, struct regex *regex, uin
         while (class < *n_classes && members[REGEX_FIRST_CLASS + class] != signature) class ++;
         if (class == *n_classes) {
             if (class == 256 - REGEX_FIRST_CLASS) {
-                status = refuse(work, "more than 128 classes of characters");
+                status = regex_refuse(work, "more than 128 classes of characters");
                 break;
             }
             members[REGEX_FIRST_CLASS + (*n_classes)++] = signature;
@@ -612,8 +612,8 @@ static size_t write_bracket(const struct translation *work, size_t index, const 
     return 4;
 }
 
-static int compile(const struct translation *work, struct regex *regex, const uint64_t members[256],
-                   size_t n_classes)
+static int regex_compile(const struct translation *work, struct regex *regex, const uint64_t members[256],
+                         size_t n_classes)
 {
     size_t length = 0, capacity = 64;
     for (size_t i = 0; i < work->n_items; i++) capacity += work->items[i] >= ITEM_SET ? BRACKET_SIZE : 1;
@@ -654,7 +654,7 @@ static int spend_expression(const struct translation *work)
         return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: more than %d regular expressions", work->where,
                           MAX_EXPRESSIONS);
     spent->n_bytes += work->expression.length; /* the text is in memory, so this can't overflow */
-    if (work->expression.length > MAX_BYTES) return refuse(work, "more than 65536 bytes");
+    if (work->expression.length > MAX_BYTES) return regex_refuse(work, "more than 65536 bytes");
     if (spent->n_bytes > MAX_BYTES)
         return host->fail(ENGINE_ERROR_UNSUPPORTED,
                           "%s: the regular expressions up to here have more than %d bytes", work->where,
@@ -676,9 +676,9 @@ int regex_create(struct regex *regex, struct engine_string expression, const str
     size_t n_classes = 0;
     int status = spend_expression(work);
     if (!status) status = read_alternatives(work);
-    if (!status && work->at < work->end) status = refuse(work, "a ) without (");
+    if (!status && work->at < work->end) status = regex_refuse(work, "a ) without (");
     if (!status) status = make_classes(work, regex, members, &n_classes);
-    if (!status) status = compile(work, regex, members, n_classes);
+    if (!status) status = regex_compile(work, regex, members, n_classes);
     for (size_t i = 0; i < work->n_sets; i++) set_free(&work->sets[i]);
     free(work->items);
     free(work);

@@ -105,7 +105,7 @@ int set_add_all(struct set *set, const struct set *other, bool negated)
     return status;
 }
 
-static int compare(const void *left, const void *right)
+static int sets_compare(const void *left, const void *right)
 {
     uint32_t a = ((const struct set_range *)left)->first, b = ((const struct set_range *)right)->first;
     return a < b ? -1 : a > b;
@@ -114,7 +114,7 @@ static int compare(const void *left, const void *right)
 void set_finish(struct set *set)
 {
     if (set->count < 2) return;
-    qsort(set->ranges, set->count, sizeof *set->ranges, compare);
+    qsort(set->ranges, set->count, sizeof *set->ranges, sets_compare);
     size_t kept = 0;
     for (size_t i = 1; i < set->count; i++) {
         if (set->ranges[i].first <= set->ranges[kept].last + 1) {

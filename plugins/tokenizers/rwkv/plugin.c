@@ -27,7 +27,7 @@ static int hex_digit(char c)
 
 /* Writes the bytes that a piece represents: \t, \n, \r, \xHH; \ before anything else is that character
  * itself. Returns their number, or 0 if an escape is wrong. */
-static size_t unescape(struct engine_string piece, char *text)
+static size_t rwkv_unescape(struct engine_string piece, char *text)
 {
     size_t length = 0;
     for (size_t i = 0; i < piece.length; i++) {
@@ -51,9 +51,9 @@ static size_t unescape(struct engine_string piece, char *text)
     return length;
 }
 
-static size_t spell(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
+static size_t rwkv_spell(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
 {
-    return unescape(tokenizer->vocab.pieces[id], text);
+    return rwkv_unescape(tokenizer->vocab.pieces[id], text);
 }
 
 /* Of tokens with the same bytes the last one counts, and the trie keeps the first. */
@@ -68,7 +68,7 @@ static int add_tokens(const struct vocab *vocab, struct longest *longest)
             status = fail_memory("vocabulary");
             break;
         }
-        size_t length = unescape(piece, text);
+        size_t length = rwkv_unescape(piece, text);
         status = length ? trie_insert(&longest->trie, text, length, false, id, NULL)
                         : host->fail(ENGINE_ERROR_DATA, "token %u is misspelt: \"%.*s\"", id,
                                      (int)(piece.length < 40 ? piece.length : 40), piece.data);
@@ -111,8 +111,8 @@ static int scratch_create(const struct engine_tokenizer *tokenizer, void **scrat
     return *scratch ? ENGINE_OK : fail_memory("tokenizer");
 }
 
-static int encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text,
-                  bool first, struct output *output)
+static int rwkv_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text,
+                       bool first, struct output *output)
 {
     (void)first;
     const struct longest *longest = tokenizer->model;
@@ -146,8 +146,8 @@ static const struct tokenizer_kind kind = {
     .destroy = destroy_model,
     .scratch_create = scratch_create,
     .scratch_destroy = free,
-    .encode = encode,
-    .spell = spell,
+    .encode = rwkv_encode,
+    .spell = rwkv_spell,
 };
 
 TOKENIZER_PLUGIN(kind, "rwkv", "Greedy longest match over bytes (RWKV World)", "rwkv")

@@ -26,7 +26,7 @@ static int reserve(struct normalization *work, size_t count)
     return ENGINE_OK;
 }
 
-static void put(struct normalization *work, const char *text, size_t length)
+static void normalize_put(struct normalization *work, const char *text, size_t length)
 {
     memcpy(work->scratch->text + work->length, text, length);
     work->length += length;
@@ -39,11 +39,11 @@ static int put_text(struct normalization *work, const char *text, size_t length)
     for (size_t i = 0; i < length; i++) {
         if (text[i] == ' ') {
             work->in_word = false;
-            if (!work->model->merge_spaces) put(work, SPACE_MARK, SPACE_MARK_SIZE);
+            if (!work->model->merge_spaces) normalize_put(work, SPACE_MARK, SPACE_MARK_SIZE);
             continue;
         }
         if (!work->in_word && (work->space_is_due || work->model->merge_spaces)) {
-            put(work, SPACE_MARK, SPACE_MARK_SIZE);
+            normalize_put(work, SPACE_MARK, SPACE_MARK_SIZE);
             work->space_is_due = false;
         }
         work->in_word = true;

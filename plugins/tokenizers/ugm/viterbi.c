@@ -103,7 +103,7 @@ INLINE struct ugm_best find_best(const struct viterbi *work, struct explanation 
     return champion;
 }
 
-static uint32_t step(const struct ugm_model *model, uint32_t node, unsigned char byte)
+static uint32_t viterbi_step(const struct ugm_model *model, uint32_t node, unsigned char byte)
 {
     while (node != TRIE_ROOT) {
         uint32_t child = trie_step(&model->trie, node, byte);
@@ -123,7 +123,7 @@ INLINE int find_tokens_with(struct viterbi *work, struct explanation *explanatio
     room->best[0] = (struct ugm_best){0, -1, 0};
     for (size_t at = 0, size; at < length && !work->output->stopped; at += size) {
         size = utf8_length_within((unsigned char)text[at], length - at);
-        for (size_t i = 0; i < size; i++) node = step(model, node, (unsigned char)text[at + i]);
+        for (size_t i = 0; i < size; i++) node = viterbi_step(model, node, (unsigned char)text[at + i]);
         if (place >= STRETCH && model->nodes[node].length <= size) {
             write_out(work, place);
             place = 0;

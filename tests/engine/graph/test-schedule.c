@@ -115,8 +115,8 @@ static void run_on_paper(struct paper *paper)
         if (schedule->storages[i].value->kind == VALUE_INPUT)
             write_number(paper, &schedule->storages[i], FROM_INPUT + schedule->storages[i].value->index);
     for (size_t s = 0; s < schedule->n_steps; s++) {
-        const struct step *step = &schedule->steps[s];
-        if (step->kind == STEP_COPY) {
+        const struct schedule_step *step = &schedule->steps[s];
+        if (step->kind == SCHEDULE_COPY) {
             const struct storage *source = &schedule->storages[step->source],
                                  *target = &schedule->storages[step->target];
             cr_assert_neq(source->device, target->device);
@@ -125,7 +125,7 @@ static void run_on_paper(struct paper *paper)
             copies++;
             continue;
         }
-        if (step->kind == STEP_WATCH) { /* what the last node made, where it is still */
+        if (step->kind == SCHEDULE_WATCH) { /* what the last node made, where it is still */
             const struct storage *watched = &schedule->storages[step->source];
             cr_assert_eq(watched->value, schedule->graph->watches[step->target].value);
             cr_assert_eq(paper->memory[watched->device][watched->offset / 4], next);

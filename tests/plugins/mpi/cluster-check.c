@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     int ends[2];
     struct introduction introduction = {.reason = ""};
     struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
-    struct run run = {.plugin = &plugin};
+    struct suite_run run = {.plugin = &plugin};
     struct results results = {0};
     pthread_t thread;
     unsigned groups = 0;

@@ -1,5 +1,5 @@
-/* plan-step.c: see plan-step.h. */
-#include "queue/plan-step.h"
+/* step-plan.c: see step-plan.h. */
+#include "queue/step-plan.h"
 
 #include "common/assert.h"
 
@@ -71,32 +71,32 @@ static uint64_t blocks_to_start(const struct step_request *requests, size_t n,
     return needed < left ? left - needed : 0;
 }
 
-/* Starts the first waiting request, or chooses one to make room for it. PLAN_RUN: neither. */
-static enum plan_action start(const struct step_request *requests, size_t n, const struct step_limits *limits,
-                              size_t *which)
+/* Starts the first waiting request, or chooses one to make room for it. STEP_RUN: neither. */
+static enum step_action step_plan_start(const struct step_request *requests, size_t n,
+                                        const struct step_limits *limits, size_t *which)
 {
     size_t first = 0, n_running = count_running(requests, n);
     while (first < n && (requests[first].running || requests[first].held)) first++;
-    if (first == n) return PLAN_RUN;
+    if (first == n) return STEP_RUN;
     const struct step_request *request = &requests[first];
     *which = first;
     if (n_running == 0) { /* it has the whole cache: the token after the pending ones may need no position */
         uint64_t needed = blocks_to_begin(request, request->n_pending, limits->block);
         bool fits = needed * limits->block <= limits->free_positions;
-        return fits ? PLAN_START : PLAN_FULL;
+        return fits ? STEP_START : STEP_FULL;
     }
     uint64_t needed = blocks_to_begin(request, request->n_pending + 1, limits->block) + request->n_parting;
     size_t n_sequences = count_sequences(requests, n, false) + 1 + request->n_beside;
     if (n_sequences <= limits->n_sequences && needed <= blocks_to_start(requests, n, limits))
-        return PLAN_START;
+        return STEP_START;
     size_t last = last_running(requests, n);
-    if (requests[last].priority >= request->priority) return PLAN_RUN;
+    if (requests[last].priority >= request->priority) return STEP_RUN;
     *which = last;
-    return PLAN_PUT_BACK;
+    return STEP_PUT_BACK;
 }
 
-/* Decoding requests get all of their tokens or none. PLAN_RUN: there is room for each. */
-static enum plan_action take_decoding(struct step_request *requests, size_t n, uint32_t block,
+/* Decoding requests get all of their tokens or none. STEP_RUN: there is room for each. */
+static enum step_action take_decoding(struct step_request *requests, size_t n, uint32_t block,
                                       uint64_t *n_free, size_t *which)
 {
     for (size_t i = 0; i < n; i++) {
@@ -105,12 +105,12 @@ static enum plan_action take_decoding(struct step_request *requests, size_t n, u
         uint64_t needed = blocks_more_each(request, request->n_pending, block);
         if (needed > *n_free) {
             *which = last_running(requests, n); /* it may be the request itself */
-            return count_running(requests, n) > 1 ? PLAN_PUT_BACK : PLAN_FULL;
+            return count_running(requests, n) > 1 ? STEP_PUT_BACK : STEP_FULL;
         }
         *n_free -= needed;
         request->n_now = request->n_pending;
     }
-    return PLAN_RUN;
+    return STEP_RUN;
 }
 
 /* Gives a prompt up to `most` more tokens. Returns how many. */
@@ -151,15 +151,15 @@ static size_t least_missing(const struct step_request *requests, size_t n, uint3
 }
 
 /* A prompt without room while lower ranks hold some puts back the last of those. */
-static enum plan_action room_for_prompt(const struct step_request *requests, size_t n, uint32_t block,
+static enum step_action room_for_prompt(const struct step_request *requests, size_t n, uint32_t block,
                                         uint64_t n_free, size_t *which)
 {
     size_t first = 0, last = last_running(requests, n);
     while (first < n && !reads_prompt(&requests[first])) first++;
-    if (first == n || fitting(&requests[first], 1, n_free, block) > 0) return PLAN_RUN;
+    if (first == n || fitting(&requests[first], 1, n_free, block) > 0) return STEP_RUN;
     *which = last;
-    if (count_running(requests, n) == 1) return PLAN_FULL;
-    return last > first ? PLAN_PUT_BACK : PLAN_RUN;
+    if (count_running(requests, n) == 1) return STEP_FULL;
+    return last > first ? STEP_PUT_BACK : STEP_RUN;
 }
 
 /* By rank, each prompt that fits as a whole. */
@@ -191,7 +191,7 @@ static void take_prompts(struct step_request *requests, size_t n, uint32_t block
     }
 }
 
-enum plan_action plan_step(struct step_request *requests, size_t n, const struct step_limits *limits,
+enum step_action step_plan(struct step_request *requests, size_t n, const struct step_limits *limits,
                            size_t *which)
 {
     ENGINE_ASSERT(limits->free_positions % limits->block == 0);
@@ -200,15 +200,15 @@ enum plan_action plan_step(struct step_request *requests, size_t n, const struct
         ENGINE_ASSERT(requests[i].n_pending > 0);
         requests[i].n_now = 0;
     }
-    if (n == 0) return PLAN_NOTHING;
-    enum plan_action action = start(requests, n, limits, which);
-    if (action != PLAN_RUN) return action;
+    if (n == 0) return STEP_NOTHING;
+    enum step_action action = step_plan_start(requests, n, limits, which);
+    if (action != STEP_RUN) return action;
     uint64_t n_free = limits->free_positions / limits->block;
     action = take_decoding(requests, n, limits->block, &n_free, which);
-    if (action != PLAN_RUN) return action;
+    if (action != STEP_RUN) return action;
 
     action = room_for_prompt(requests, n, limits->block, n_free, which);
-    if (action != PLAN_RUN) return action;
+    if (action != STEP_RUN) return action;
 
     size_t n_decoding = count_sequences(requests, n, true);
     size_t room = limits->n_batch > n_decoding ? limits->n_batch - n_decoding : 1;
@@ -217,10 +217,10 @@ enum plan_action plan_step(struct step_request *requests, size_t n, const struct
         take_whole_prompts(requests, n, limits->block, &n_free, limits->n_batch);
     else
         take_prompts(requests, n, limits->block, &n_free, budget);
-    return PLAN_RUN;
+    return STEP_RUN;
 }
 
-size_t plan_room(const struct step_request *requests, size_t n, const struct step_limits *limits,
+size_t step_room(const struct step_request *requests, size_t n, const struct step_limits *limits,
                  size_t which)
 {
     uint64_t n_free = limits->free_positions / limits->block, needed = 0;

@@ -1,11 +1,11 @@
-/* test-plan-step.c: what the queue does next, on paper: who starts, who gets how many tokens, who is put
+/* test-step-plan.c: what the queue does next, on paper: who starts, who gets how many tokens, who is put
  * back. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "queue/plan-step.h"
+#include "queue/step-plan.h"
 
-TestSuite(plan_step);
+TestSuite(step_plan);
 
 static const struct step_limits roomy = {
     .n_sequences = 8, .block = 32, .free_positions = 32 * 1000, .n_batch = 512, .n_chunk = 64};
@@ -26,144 +26,144 @@ static struct step_request decoding(size_t n_cached)
 }
 
 static void expect(struct step_request *requests, size_t n, const struct step_limits *limits,
-                   enum plan_action action, size_t which)
+                   enum step_action action, size_t which)
 {
     size_t got = SIZE_MAX;
-    cr_assert_eq(plan_step(requests, n, limits, &got), action);
+    cr_assert_eq(step_plan(requests, n, limits, &got), action);
     if (which != SIZE_MAX) cr_assert_eq(got, which, "%zu, not %zu", got, which);
 }
 
-Test(plan_step, nothing_and_the_first)
+Test(step_plan, nothing_and_the_first)
 {
     struct step_request one[] = {waiting(5)};
-    expect(NULL, 0, &roomy, PLAN_NOTHING, SIZE_MAX);
-    expect(one, 1, &roomy, PLAN_START, 0);
+    expect(NULL, 0, &roomy, STEP_NOTHING, SIZE_MAX);
+    expect(one, 1, &roomy, STEP_START, 0);
     one[0].running = true;
-    expect(one, 1, &roomy, PLAN_RUN, SIZE_MAX);
+    expect(one, 1, &roomy, STEP_RUN, SIZE_MAX);
     cr_assert_eq(one[0].n_now, 5);
 }
 
-Test(plan_step, a_long_prompt_does_not_stop_those_who_decode)
+Test(step_plan, a_long_prompt_does_not_stop_those_who_decode)
 {
     struct step_request requests[] = {reading(0, 10000), decoding(40), decoding(50)};
-    expect(requests, 3, &roomy, PLAN_RUN, SIZE_MAX);
+    expect(requests, 3, &roomy, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[0].n_now, 64);
     cr_assert_eq(requests[1].n_now, 1);
     cr_assert_eq(requests[2].n_now, 1);
 }
 
-Test(plan_step, alone_a_prompt_takes_the_whole_batch)
+Test(step_plan, alone_a_prompt_takes_the_whole_batch)
 {
     struct step_request requests[] = {reading(0, 10000)};
-    expect(requests, 1, &roomy, PLAN_RUN, SIZE_MAX);
+    expect(requests, 1, &roomy, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[0].n_now, 512);
 }
 
 /* The first takes three quarters, the shortest the rest; what it leaves goes on to the next shortest. */
-Test(plan_step, a_short_prompt_behind_a_long_one)
+Test(step_plan, a_short_prompt_behind_a_long_one)
 {
     struct step_request requests[] = {reading(0, 10000), reading(0, 300), reading(0, 20)};
-    expect(requests, 3, &roomy, PLAN_RUN, SIZE_MAX);
+    expect(requests, 3, &roomy, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[0].n_now, 384);
     cr_assert_eq(requests[1].n_now, 108);
     cr_assert_eq(requests[2].n_now, 20);
 }
 
-Test(plan_step, priority_goes_before_brevity)
+Test(step_plan, priority_goes_before_brevity)
 {
     struct step_request requests[] = {reading(0, 10000), reading(0, 20)};
     requests[0].priority = 1;
-    expect(requests, 2, &roomy, PLAN_RUN, SIZE_MAX);
+    expect(requests, 2, &roomy, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[0].n_now, 512);
     cr_assert_eq(requests[1].n_now, 0);
 }
 
-Test(plan_step, several_tokens_of_one_that_decodes_go_together)
+Test(step_plan, several_tokens_of_one_that_decodes_go_together)
 {
     struct step_request requests[] = {decoding(40)};
     requests[0].n_pending = 5; /* guessed ones among them */
-    expect(requests, 1, &roomy, PLAN_RUN, SIZE_MAX);
+    expect(requests, 1, &roomy, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[0].n_now, 5);
 }
 
-Test(plan_step, one_that_waits_starts_when_there_is_a_sequence)
+Test(step_plan, one_that_waits_starts_when_there_is_a_sequence)
 {
     struct step_limits limits = roomy;
     struct step_request requests[] = {decoding(40), decoding(10), waiting(3)};
-    expect(requests, 3, &limits, PLAN_START, 2);
+    expect(requests, 3, &limits, STEP_START, 2);
     limits.n_sequences = 2;
-    expect(requests, 3, &limits, PLAN_RUN, SIZE_MAX);
+    expect(requests, 3, &limits, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[2].n_now, 0);
 }
 
 /* What it finds in the cache may be blocks that nobody has any more: they are among the free ones. */
-Test(plan_step, what_is_found_counts_once)
+Test(step_plan, what_is_found_counts_once)
 {
     struct step_limits limits = roomy;
     limits.free_positions = 4 * 32;
     struct step_request requests[] = {decoding(33), {.n_cached = 64, .n_pending = 31}};
-    expect(requests, 2, &limits, PLAN_START, 1);
+    expect(requests, 2, &limits, STEP_START, 1);
     requests[1].n_unowned = 64;
-    expect(requests, 2, &limits, PLAN_START, 1);
+    expect(requests, 2, &limits, STEP_START, 1);
     limits.free_positions = 2 * 32;
-    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    expect(requests, 2, &limits, STEP_RUN, SIZE_MAX);
     requests[1].n_unowned = 0; /* others have these blocks: they take no room */
-    expect(requests, 2, &limits, PLAN_START, 1);
+    expect(requests, 2, &limits, STEP_START, 1);
 }
 
 /* Five blocks are free: three of them are for the rest of the prompt that is being read, one for who
  * decodes. */
-Test(plan_step, room_that_others_need_is_not_given_away)
+Test(step_plan, room_that_others_need_is_not_given_away)
 {
     struct step_limits limits = roomy;
     limits.free_positions = 5 * 32;
     struct step_request requests[] = {reading(32, 95), decoding(64), waiting(31)};
-    expect(requests, 3, &limits, PLAN_START, 2);
+    expect(requests, 3, &limits, STEP_START, 2);
     requests[2].n_pending = 32; /* and the token behind it */
-    expect(requests, 3, &limits, PLAN_RUN, SIZE_MAX);
+    expect(requests, 3, &limits, STEP_RUN, SIZE_MAX);
 }
 
-Test(plan_step, the_youngest_is_put_back)
+Test(step_plan, the_youngest_is_put_back)
 {
     struct step_limits limits = roomy;
     limits.free_positions = 0;
     struct step_request requests[] = {decoding(64), decoding(40), decoding(41), waiting(7)};
-    expect(requests, 4, &limits, PLAN_PUT_BACK, 2);
+    expect(requests, 4, &limits, STEP_PUT_BACK, 2);
     /* It may be the one that needs the room. */
     struct step_request itself[] = {decoding(40), decoding(64)};
-    expect(itself, 2, &limits, PLAN_PUT_BACK, 1);
+    expect(itself, 2, &limits, STEP_PUT_BACK, 1);
     /* A prompt that finds none waits, as long as others go on. */
     struct step_request prompt[] = {decoding(40), reading(64, 10)};
-    expect(prompt, 2, &limits, PLAN_RUN, SIZE_MAX);
+    expect(prompt, 2, &limits, STEP_RUN, SIZE_MAX);
     cr_assert_eq(prompt[0].n_now, 1);
     cr_assert_eq(prompt[1].n_now, 0);
     /* One of higher rank doesn't. */
     struct step_request first[] = {reading(64, 10), decoding(40)};
-    expect(first, 2, &limits, PLAN_PUT_BACK, 1);
+    expect(first, 2, &limits, STEP_PUT_BACK, 1);
 }
 
-Test(plan_step, alone_in_a_full_cache)
+Test(step_plan, alone_in_a_full_cache)
 {
     struct step_limits limits = roomy;
     limits.free_positions = 0;
     struct step_request requests[] = {decoding(64), waiting(7)};
-    expect(requests, 2, &limits, PLAN_FULL, 0);
+    expect(requests, 2, &limits, STEP_FULL, 0);
     struct step_request prompt[] = {reading(64, 3)};
-    expect(prompt, 1, &limits, PLAN_FULL, 0);
+    expect(prompt, 1, &limits, STEP_FULL, 0);
     struct step_request large[] = {waiting(7)};
-    expect(large, 1, &limits, PLAN_FULL, 0);
+    expect(large, 1, &limits, STEP_FULL, 0);
 }
 
-Test(plan_step, higher_priorities_take_the_place_of_lower_ones)
+Test(step_plan, higher_priorities_take_the_place_of_lower_ones)
 {
     struct step_limits limits = roomy;
     limits.n_sequences = 2;
     struct step_request requests[] = {waiting(7), decoding(40), decoding(41)};
-    expect(requests, 3, &limits, PLAN_RUN, SIZE_MAX); /* equals do not */
+    expect(requests, 3, &limits, STEP_RUN, SIZE_MAX); /* equals do not */
     requests[0].priority = 1;
-    expect(requests, 3, &limits, PLAN_PUT_BACK, 2);
+    expect(requests, 3, &limits, STEP_PUT_BACK, 2);
     requests[2] = waiting(42);
-    expect(requests, 3, &limits, PLAN_START, 0);
+    expect(requests, 3, &limits, STEP_START, 0);
 }
 
 /* ---- A queue on paper: every request ends, for all sizes ---------------------------------------------- */
@@ -238,13 +238,13 @@ static void try_queue(void)
         }
         cr_assert_leq(used, n_blocks);
         limits.free_positions = (n_blocks - used) * limits.block;
-        enum plan_action action = plan_step(requests, n, &limits, &which);
-        cr_assert(action != PLAN_FULL && action != PLAN_NOTHING, "%d", (int)action);
+        enum step_action action = step_plan(requests, n, &limits, &which);
+        cr_assert(action != STEP_FULL && action != STEP_NOTHING, "%d", (int)action);
         cr_assert_lt(++actions, 4 * MAX_JOBS, "it goes round in circles");
-        if (action == PLAN_START) {
+        if (action == STEP_START) {
             cr_assert(!requests[which].running);
             requests[which].running = true;
-        } else if (action == PLAN_PUT_BACK) {
+        } else if (action == STEP_PUT_BACK) {
             cr_assert(requests[which].running);
             requests[which].running = false;
             requests[which].n_cached = 0;
@@ -262,7 +262,7 @@ static void try_queue(void)
     }
 }
 
-Test(plan_step, everybody_gets_done)
+Test(step_plan, everybody_gets_done)
 {
     for (random_state = 1; random_state < 2000; random_state += 2) {
         uint32_t kept = random_state;
@@ -281,40 +281,40 @@ static struct step_request with_beams(struct step_request request, uint32_t n_be
     return request;
 }
 
-Test(plan_step, beams_take_as_many_sequences)
+Test(step_plan, beams_take_as_many_sequences)
 {
     struct step_request requests[] = {with_beams(decoding(40), 4, 0), with_beams(waiting(10), 4, 3),
                                       waiting(3)};
     struct step_limits limits = roomy;
-    expect(requests, 3, &limits, PLAN_START, 1);
+    expect(requests, 3, &limits, STEP_START, 1);
     limits.n_sequences = 7;
-    expect(requests, 3, &limits, PLAN_RUN, SIZE_MAX); /* and nobody overtakes it */
+    expect(requests, 3, &limits, STEP_RUN, SIZE_MAX); /* and nobody overtakes it */
     struct step_request ranked[] = {requests[1], requests[0], requests[2]};
     ranked[0].priority = 1;
-    expect(ranked, 3, &limits, PLAN_PUT_BACK, 1);
+    expect(ranked, 3, &limits, STEP_PUT_BACK, 1);
 }
 
-Test(plan_step, beams_need_room_to_part)
+Test(step_plan, beams_need_room_to_part)
 {
     struct step_request requests[] = {decoding(40), with_beams(waiting(10), 4, 3)};
     struct step_limits limits = roomy;
     limits.free_positions = 4 * 32;
-    expect(requests, 2, &limits, PLAN_START, 1);
+    expect(requests, 2, &limits, STEP_START, 1);
     limits.free_positions = 3 * 32;
-    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    expect(requests, 2, &limits, STEP_RUN, SIZE_MAX);
 }
 
-Test(plan_step, beams_grow_together)
+Test(step_plan, beams_grow_together)
 {
     struct step_request requests[] = {decoding(40), with_beams(decoding(64), 4, 0)};
     struct step_limits limits = roomy;
     limits.free_positions = 4 * 32;
-    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    expect(requests, 2, &limits, STEP_RUN, SIZE_MAX);
     cr_assert_eq(requests[1].n_now, 1);
     limits.free_positions = 3 * 32;
-    expect(requests, 2, &limits, PLAN_PUT_BACK, 1);
+    expect(requests, 2, &limits, STEP_PUT_BACK, 1);
     requests[1] = with_beams(decoding(65), 4, 3); /* in a block that all share */
-    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    expect(requests, 2, &limits, STEP_RUN, SIZE_MAX);
     limits.free_positions = 2 * 32;
-    expect(requests + 1, 1, &limits, PLAN_FULL, 0);
+    expect(requests + 1, 1, &limits, STEP_FULL, 0);
 }

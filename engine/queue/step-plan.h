@@ -1,8 +1,8 @@
-/* plan-step.h: decides what the queue does next: which requests start, which give up their place, and how
+/* step-plan.h: decides what the queue does next: which requests start, which give up their place, and how
  * many tokens of each the next step computes. Pure arithmetic on what is known of the requests. Nothing runs
  * here, so it can be tested without a model. */
-#ifndef ENGINE_QUEUE_PLAN_STEP_H
-#define ENGINE_QUEUE_PLAN_STEP_H
+#ifndef ENGINE_QUEUE_STEP_PLAN_H
+#define ENGINE_QUEUE_STEP_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct step_request {
     size_t n_parting;   /* blocks that they take besides, where they no longer share one */
 
     size_t n_now;   /* the plan: tokens to compute in the next step; of each sequence that grows */
-    size_t n_guess; /* guessed tokens to compute with them, see plan_room */
+    size_t n_guess; /* guessed tokens to compute with them, see step_room */
 };
 
 struct step_limits {
@@ -35,13 +35,13 @@ struct step_limits {
     bool whole;              /* prompts are computed at once: of an encoder */
 };
 
-enum plan_action {
-    PLAN_NOTHING,  /* there is no request */
-    PLAN_START,    /* requests[*which] gets a sequence; then plan again */
-    PLAN_PUT_BACK, /* requests[*which] gives back its sequence and positions, and waits; then plan again */
-    PLAN_FULL,     /* requests[*which] has the whole cache and needs more: it can't continue */
-    PLAN_AGAIN,    /* not an answer of plan_step: the caller made room that the plan did not know of */
-    PLAN_RUN       /* n_now tokens of each request are computed */
+enum step_action {
+    STEP_NOTHING,  /* there is no request */
+    STEP_START,    /* requests[*which] gets a sequence; then plan again */
+    STEP_PUT_BACK, /* requests[*which] gives back its sequence and positions, and waits; then plan again */
+    STEP_FULL,     /* requests[*which] has the whole cache and needs more: it can't continue */
+    STEP_AGAIN,    /* not an answer of step_plan: the caller made room that the plan did not know of */
+    STEP_RUN       /* n_now tokens of each request are computed */
 };
 
 /* `requests` [n] are in order of rank: higher priorities first, and older requests first within a priority.
@@ -51,11 +51,11 @@ enum plan_action {
  * token. A request starts when the cache has room for everything it needs up to its first token; to make
  * room, it puts back requests of lower priority. If a running request finds no room, the lowest-ranking one
  * is put back. */
-enum plan_action plan_step(struct step_request *requests, size_t n, const struct step_limits *limits,
+enum step_action step_plan(struct step_request *requests, size_t n, const struct step_limits *limits,
                            size_t *which);
 
 /* How many tokens more than planned, n_now and n_guess, request `which` has room for. */
-size_t plan_room(const struct step_request *requests, size_t n, const struct step_limits *limits,
+size_t step_room(const struct step_request *requests, size_t n, const struct step_limits *limits,
                  size_t which);
 
 #endif
