@@ -167,8 +167,9 @@ static void gemma4_read_config(struct hf_config *config)
     read_lengths(config);
     bool is_unified = strcmp(config->type.name, UNIFIED) == 0;
     bool is_null = json_is_null(json_object_get(json, "hidden_size_per_layer_input"));
-    hf_put_count(config, "embedding_length_per_layer_input",
-                 is_unified || is_null ? 0 : hf_count(config, json, "hidden_size_per_layer_input", 256));
+    uint32_t n_input = is_unified || is_null ? 0 : hf_count(config, json, "hidden_size_per_layer_input", 256);
+    hf_put_count(config, "embedding_length_per_layer_input", n_input);
+    if (n_input > 0) config->n_table_rows = hf_count(config, json, "vocab_size", 262144);
     if (!hf_flag(config, json, "enable_moe_block", false)) return;
     hf_put_count(config, "expert_count", hf_count(config, json, "num_experts", 0));
     hf_put_count(config, "expert_used_count", hf_count(config, json, "top_k_experts", 0));

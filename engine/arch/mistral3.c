@@ -1,6 +1,7 @@
 /* mistral3.c: Ministral 3: Llama whose positions YaRN stretches, and whose queries grow with the position, as
  * Llama 4's do. huggingface.co/mistralai/Ministral-3-8B-Base-2512. */
 #include <math.h>
+#include <string.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
@@ -62,8 +63,13 @@ static void mistral3_build(struct graph *g, const void *hparams)
 static void mistral3_read_config(struct hf_config *config)
 {
     const json_t *rope = hf_get(config->json, "rope_scaling|rope_parameters");
+    const char *type = hf_text(config, rope, "rope_type|type");
     hf_put_float(config, "attention.temperature_scale",
                  hf_number(config, rope, "llama_4_scaling_beta", rope ? 0 : 0.1));
+    /* Queries grow from the original context on, also where the rope isn't scaled by it. */
+    if (rope && (!type || strcmp(type, "yarn") != 0))
+        hf_put_count(config, "attention.temperature_length",
+                     hf_count(config, rope, "original_max_position_embeddings", config->n_context));
     hf_put_float(config, "rope.scaling.yarn_log_multiplier",
                  hf_number(config, rope, "mscale_all_dim", rope ? 0 : 1));
 }

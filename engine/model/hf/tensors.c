@@ -133,6 +133,8 @@ static void tensors_enter(struct reader *reader, const struct safetensors_tensor
         strcpy(entry->name.tensor, stored->name);
         if (stored->type == SAFETENSORS_OTHER_TYPE || stored->size == 0) return;
     }
+    /* Of no shared expert, transformers writes matrices without rows. */
+    if (stored->size == 0 && strstr(entry->name.tensor, "_shexp.")) return;
     if (!reader->config->is_classifier && strncmp(entry->name.tensor, "cls.", 4) == 0) return;
     /* Only BERT's own classifiers read the pooler; RoBERTa's checkpoints may have one left over. */
     if (!reader->config->type.has_pooler && strstr(stored->name, "pooler.dense.")) return;

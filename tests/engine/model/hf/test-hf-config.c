@@ -431,6 +431,10 @@ static const struct varied {
      "\"attention_bias\": false, \"mlp_bias\": false",
      {-1.24818F, 0.61255F, -0.81854F, -1.80962F}},
     {"stablelm-12b", "\"qk_layernorm\": false", {2.25502F, 0.79604F, 0.97663F, 0.09801F}},
+    {"../families-2026/ministral3",
+     "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6, \"llama_4_scaling_beta\": 0.1, "
+     "\"original_max_position_embeddings\": 16}",
+     {-0.00420F, 0.02406F, -0.65174F, 0.41568F}},
 };
 
 /* The directory of a model with links to its files, and these members in config.json. */
