@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "common/array.h"
 #include "queue/beam-search.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 #include "sample/sampler.h"
 
 #define MAX_PENALTY 32
@@ -89,7 +89,7 @@ static struct beam_search_options options_of(const struct engine_queue *queue,
 static int beams_create(const struct engine_queue *queue, const struct engine_request *given,
                         struct request *created)
 {
-    int status = beams_check(queue, given, &created->text.settings);
+    int status = beams_check(queue, given, &created->choice.settings);
     if (status) return status;
     struct beams *beams = calloc(1, sizeof *beams);
     if (!beams) return error_memory("beams");
@@ -104,8 +104,9 @@ static int beams_create(const struct engine_queue *queue, const struct engine_re
     return status;
 }
 
-static void beams_destroy(struct request *request)
+static void beams_destroy(const struct engine_queue *queue, struct request *request)
 {
+    (void)queue;
     struct beams *beams = request->beams;
     if (!beams) return;
     for (uint32_t i = 0; beams->matches && i < beams->search.options.n_beams; i++)
@@ -260,7 +261,7 @@ static void beams_describe(const struct engine_queue *queue, const struct reques
     }
 }
 
-uint32_t beams_count_sequences(const struct request *request)
+static uint32_t beams_count_sequences(const struct request *request)
 {
     return request->beams->search.options.n_beams;
 }
@@ -343,7 +344,7 @@ static int read_logits(struct engine_queue *queue, struct request *request, floa
         float *row = logits + (size_t)i * queue->info.n_vocab;
         status = logprobs_check(row, queue->n_sampled);
         if (status) return status;
-        sampler_add_bias(&request->text.settings, row);
+        sampler_add_bias(&request->choice.settings, row);
         status = request_never_end(queue, request, row);
         if (!status && request->beams->matches)
             status = engine_match_apply(request->beams->matches[i], row, queue->n_sampled);
@@ -362,10 +363,10 @@ static int read_logits(struct engine_queue *queue, struct request *request, floa
 static int begin_matches(struct request *request)
 {
     struct beams *beams = request->beams;
-    if (!request->text.match || beams->matches) return ENGINE_OK;
+    if (!request->choice.match || beams->matches) return ENGINE_OK;
     beams->matches = calloc(beams->search.options.n_beams, sizeof *beams->matches);
     if (!beams->matches) return error_memory("beams");
-    return engine_match_copy(request->text.match, &beams->matches[0]);
+    return engine_match_copy(request->choice.match, &beams->matches[0]);
 }
 
 /* Gives the new live beams matches: copies of those that they continue, with one token more. */
@@ -410,11 +411,11 @@ static bool beams_are_incomplete(const struct request *request)
 {
     const struct beams *beams = request->beams;
     struct engine_match *match = NULL;
-    if (!request->text.match || beams->n_results == 0) return false;
+    if (!request->choice.match || beams->n_results == 0) return false;
     const struct engine_beam *best = &beams->results[0];
     int status = ENGINE_OK;
     /* The token that ends a text may be one that the grammar names; it isn't among the tokens. */
-    if (best->reason == ENGINE_DONE_END || engine_match_copy(request->text.match, &match)) return false;
+    if (best->reason == ENGINE_DONE_END || engine_match_copy(request->choice.match, &match)) return false;
     for (size_t i = 0; i < best->n_tokens && !status; i++)
         status = engine_match_accept(match, best->tokens[i]);
     bool incomplete = !status && engine_match_get_state(match) == ENGINE_MATCH_INCOMPLETE;
@@ -582,6 +583,7 @@ const struct request_kind request_beams = {
     .create = beams_create,
     .destroy = beams_destroy,
     .start = beams_begin,
+    .count_sequences = beams_count_sequences,
     .give_back = beams_give_back,
     .describe = beams_describe,
     .count_rows = beams_count_rows,

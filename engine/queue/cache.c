@@ -1,7 +1,7 @@
 /* cache.c: everything the queue asks of the context's cache, in one place. */
 #include "kv/cache.h"
 #include "context/context.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 uint64_t cache_free(const struct engine_queue *queue)
 {

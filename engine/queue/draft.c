@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "context/context.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 struct draft {
     struct engine_context *context;
@@ -117,7 +117,8 @@ void draft_seconds(const struct draft *draft, const struct request *request, dou
 /* Requests that want another guess in round `round`. */
 static bool takes_part(const struct request *request, size_t round)
 {
-    return request->text.guesses.count > round && request->text.guesses.source == PACE_DRAFT;
+    return request->kind->decodes && request->text.guesses.count > round &&
+           request->text.guesses.source == PACE_DRAFT;
 }
 
 /* The tokens that a request adds to a round: first all that the draft model hasn't seen, then guess after

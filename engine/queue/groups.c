@@ -5,7 +5,7 @@
  * is finished; the oldest one first. Then its requests may be in another group: each takes its part of those
  * that are not on their way, by rank, so groups stay alike when requests end. */
 #include "context/context.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 /* Those on their way have the last n_flights numbers. */
 struct flights {

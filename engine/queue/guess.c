@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "common/array.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 #define NONE        (-1)
 #define FIRST_HEADS 256
@@ -124,6 +124,7 @@ size_t lookup_guess(const struct lookup *lookup, const int32_t *tokens, size_t n
 
 int guess_begin(const struct engine_queue *queue, struct request *request)
 {
+    ENGINE_ASSERT(request->kind->decodes);
     pace_create(&request->text.pace);
     if (!queue->lookup || request->text.lookup) return ENGINE_OK;
     request->text.lookup = lookup_create();
@@ -205,7 +206,8 @@ int guess_step(struct engine_queue *queue, const struct step_limits *limits)
     size_t n_requests = 0;
     int status = ENGINE_OK;
     for (size_t i = 0; i < queue->active.count; i++) {
-        queue->active.items[i]->text.guesses.count = 0;
+        struct request *request = queue->active.items[i];
+        if (request->kind->decodes) request->text.guesses.count = 0;
         if (queue->plan[i].n_now > 0) n_requests += 1 + queue->plan[i].n_growing;
     }
     if ((!queue->lookup && !queue->draft) || reads_prompts(queue)) return ENGINE_OK;
@@ -222,8 +224,10 @@ int guess_step(struct engine_queue *queue, const struct step_limits *limits)
         n_tokens += request->text.guesses.count;
     }
     if (!status && queue->draft) status = draft_guess(queue->draft, &queue->active);
-    for (size_t i = 0; i < queue->active.count; i++) /* the draft's cache may have been full */
-        queue->plan[i].n_guess = queue->active.items[i]->text.guesses.count;
+    for (size_t i = 0; i < queue->active.count; i++) { /* the draft's cache may have been full */
+        const struct request *request = queue->active.items[i];
+        if (request->kind->decodes) queue->plan[i].n_guess = request->text.guesses.count;
+    }
     return status;
 }
 
@@ -232,13 +236,14 @@ bool guess_check(struct engine_queue *queue, struct request *request, float *log
     struct guesses *guesses = &request->text.guesses;
     size_t n_accepted = 0;
     bool goes_on;
-    request->text.n_guessed += (uint32_t)guesses->count;
+    ENGINE_ASSERT(request->kind->decodes);
+    request->n_guessed += (uint32_t)guesses->count;
     for (;;) {
         goes_on = request_take_logits(queue, request, logits + n_accepted * queue->info.n_vocab);
         if (!goes_on || n_accepted == guesses->count || atomic_load(&request->cancelled)) break;
         if (request->tokens[request->n_tokens - 1] != guesses->tokens[n_accepted]) break;
         n_accepted++;
-        request->text.n_accepted++;
+        request->n_accepted++;
     }
     ENGINE_ASSERT(n_accepted <= guesses->count);
     pace_record(&request->text.pace, guesses->source, guesses->count, n_accepted, guesses->cost);

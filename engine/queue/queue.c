@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "common/array.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 #define DEFAULT_WAITING 1024
 #define FIRST_CHUNK     64

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "context/context.h"
 #include "internal.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 #include "sample/sampler.h"
 
 static int check_tokens(const struct engine_queue *queue, const struct engine_request *given)
@@ -165,28 +165,23 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->flags = known.flags;
     created->max_tokens = known.max_tokens;
     created->kind = kind_of(&known);
-    created->text.n_logprobs = known.n_logprobs;
-    created->text.n_begun = known.n_begun;
-    created->scores.n = known.n_score;
     created->event = known.event;
     created->user = known.user;
     created->sequence = -1;
     static const struct engine_sampler_options greedy = {.struct_size = sizeof greedy};
-    status = sampler_settings_read(known.sampler ? known.sampler : &greedy, &created->text.settings);
-    if (!status) status = sampler_check_tokens(&created->text.settings, queue->n_sampled);
-    if (!status && created->kind->create) status = created->kind->create(queue, &known, created);
-    if (!status) status = stop_texts_create(&created->text.stop, known.stop, known.n_stop);
-    if (!status) status = create_match(queue, &known, &created->text.match);
-    if (!status) status = thought_create(&known, &created->text.thought);
+    status = sampler_settings_read(known.sampler ? known.sampler : &greedy, &created->choice.settings);
+    if (!status) status = sampler_check_tokens(&created->choice.settings, queue->n_sampled);
+    if (!status) status = created->kind->create(queue, &known, created);
+    if (!status) status = create_match(queue, &known, &created->choice.match);
     if (status) goto cleanup;
     created->tokens = request_copy_tokens(known.tokens, known.n_tokens);
     created->n_tokens = created->n_prompt = created->capacity = known.n_tokens;
-    created->text.stop_tokens = request_copy_tokens(known.stop_tokens, known.n_stop_tokens);
-    created->text.n_stop_tokens = known.n_stop_tokens;
+    created->choice.stop_tokens = request_copy_tokens(known.stop_tokens, known.n_stop_tokens);
+    created->choice.n_stop_tokens = known.n_stop_tokens;
     created->source = source.n_tokens > 0 ? request_copy_tokens(source.tokens, source.n_tokens) : NULL;
     created->n_source = source.n_tokens;
     if (!known.event) created->spare = malloc(sizeof *created->spare);
-    if ((!known.event && !created->spare) || !created->tokens || !created->text.stop_tokens ||
+    if ((!known.event && !created->spare) || !created->tokens || !created->choice.stop_tokens ||
         (source.n_tokens > 0 && !created->source)) {
         status = error_memory("request");
         goto cleanup;
@@ -207,17 +202,11 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
         next = event->next;
         free(event);
     }
-    if (request->kind->destroy) request->kind->destroy(request);
-    if (request->text.decoder) queue->api->decoder_destroy(request->text.decoder);
-    engine_sampler_destroy(request->text.sampler);
-    sampler_settings_free(&request->text.settings);
-    engine_match_destroy(request->text.match);
-    thought_free(&request->text.thought);
-    logprobs_destroy(&request->text.logprobs);
-    lookup_destroy(request->text.lookup);
-    stop_texts_destroy(&request->text.stop);
+    request->kind->destroy(queue, request);
+    sampler_settings_free(&request->choice.settings);
+    engine_match_destroy(request->choice.match);
     free(request->spare);
-    free(request->text.stop_tokens);
+    free(request->choice.stop_tokens);
     free(request->source);
     free(request->tokens);
     free(request);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 uint32_t request_width(const struct engine_queue *queue, uint32_t pooling)
 {
@@ -15,7 +15,7 @@ uint32_t request_width(const struct engine_queue *queue, uint32_t pooling)
 /* Which state the embedding is made of. */
 static uint32_t state_of(const struct engine_queue *queue, const struct request *request)
 {
-    return request->pool.pooling == ENGINE_POOLING_RANK ? queue->head->pooling : request->pool.pooling;
+    return request->pooled.pooling == ENGINE_POOLING_RANK ? queue->head->pooling : request->pooled.pooling;
 }
 
 static void pool_states(struct engine_queue *queue, struct request *request, const struct step_request *plan,
@@ -26,18 +26,19 @@ static void pool_states(struct engine_queue *queue, struct request *request, con
     ENGINE_ASSERT(first + count <= request->n_prompt);
     request_computed(queue, request, plan, states);
     if (first == 0)
-        memset(request->pool.sums, 0, n_embd * sizeof *request->pool.sums); /* it may have been put back */
-    if (request->pool.pooling == ENGINE_POOLING_TOKENS) {
-        memcpy(request->pool.embedding + first * n_embd, states, count * n_embd * sizeof *states);
+        memset(request->pooled.sums, 0,
+               n_embd * sizeof *request->pooled.sums); /* it may have been put back */
+    if (request->pooled.pooling == ENGINE_POOLING_TOKENS) {
+        memcpy(request->pooled.embedding + first * n_embd, states, count * n_embd * sizeof *states);
         return;
     }
     for (size_t i = 0; i < count; i++)
         for (size_t n = 0; n < n_embd; n++) {
             double value = (double)states[i * n_embd + n];
             if (pooling == ENGINE_POOLING_MEAN)
-                request->pool.sums[n] += value;
+                request->pooled.sums[n] += value;
             else if (pooling == ENGINE_POOLING_LAST || first + i == 0)
-                request->pool.sums[n] = value;
+                request->pooled.sums[n] = value;
         }
 }
 
@@ -46,25 +47,25 @@ static void add_embedding(const struct engine_queue *queue, struct request *requ
 {
     if (event->reason != ENGINE_DONE_LIMIT) return; /* it ended early */
     double count = state_of(queue, request) == ENGINE_POOLING_MEAN ? (double)request->n_prompt : 1;
-    bool all = request->pool.pooling == ENGINE_POOLING_TOKENS,
-         ranks = request->pool.pooling == ENGINE_POOLING_RANK;
-    for (size_t n = 0; n < queue->info.n_embd && !all; n++) request->pool.sums[n] /= count;
+    bool all = request->pooled.pooling == ENGINE_POOLING_TOKENS,
+         ranks = request->pooled.pooling == ENGINE_POOLING_RANK;
+    for (size_t n = 0; n < queue->info.n_embd && !all; n++) request->pooled.sums[n] /= count;
     if (ranks)
-        head_apply(queue->head, request->pool.sums, request->pool.embedding);
+        head_apply(queue->head, request->pooled.sums, request->pooled.embedding);
     else if (!all && queue->dense)
-        dense_apply(queue->dense, request->pool.sums, request->pool.embedding);
+        dense_apply(queue->dense, request->pooled.sums, request->pooled.embedding);
     else
         for (size_t n = 0; n < queue->info.n_embd && !all; n++)
-            request->pool.embedding[n] = (float)request->pool.sums[n];
-    event->embedding = request->pool.embedding;
-    event->n_embd = request_width(queue, request->pool.pooling);
+            request->pooled.embedding[n] = (float)request->pooled.sums[n];
+    event->embedding = request->pooled.embedding;
+    event->n_embd = request_width(queue, request->pooled.pooling);
     event->n_rows = all ? (uint32_t)request->n_prompt : 1;
 }
 
 static int create_pooled(const struct engine_queue *queue, const struct engine_request *given,
                          struct request *request)
 {
-    struct request_pool *pool = &request->pool;
+    struct pooled_part *pool = &request->pooled;
     size_t n_rows = given->pooling == ENGINE_POOLING_TOKENS ? given->n_tokens : 1;
     pool->pooling = given->pooling;
     pool->sums = calloc(queue->info.n_embd, sizeof *pool->sums);
@@ -74,17 +75,28 @@ static int create_pooled(const struct engine_queue *queue, const struct engine_r
     return good ? ENGINE_OK : error_memory("request");
 }
 
-static void destroy_pooled(struct request *request)
+static void destroy_pooled(const struct engine_queue *queue, struct request *request)
 {
-    free(request->pool.sums);
-    free(request->pool.embedding);
-    free(request->pool.types);
+    (void)queue;
+    free(request->pooled.sums);
+    free(request->pooled.embedding);
+    free(request->pooled.types);
 }
 
 static size_t count_pooled_rows(const struct request *request, const struct step_request *plan)
 {
     (void)request, (void)plan;
     return 0;
+}
+
+static bool fill_pooled(struct step_batch *batch, const struct request *request,
+                        const struct step_request *plan)
+{
+    size_t first = batch->count;
+    if (!step_fill(batch, request, plan)) return false;
+    for (size_t i = 0; i < plan->n_now && request->pooled.types; i++)
+        batch->types[first + i] = request->pooled.types[request->n_cached + i];
+    return true;
 }
 
 static bool take_pooled(struct engine_queue *queue, struct request *request, float *logits)
@@ -98,10 +110,10 @@ const struct request_kind request_pooled = {
     .pools = true,
     .create = create_pooled,
     .destroy = destroy_pooled,
-    .begin = request_text_begin,
+    .count_sequences = request_count_sequences,
     .give_back = request_give_back,
     .count_rows = count_pooled_rows,
-    .fill = step_fill,
+    .fill = fill_pooled,
     .computed = pool_states,
     .count_cached = request_count_cached,
     .take = take_pooled,

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "common/array.h"
 #include "internal.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 #include "sample/sampler.h"
 
 /* ---- Stop texts ---- */
@@ -89,19 +89,41 @@ int stop_texts_add(struct stop_texts *stop, const char *text, size_t length, boo
     return ENGINE_OK;
 }
 
-/* ---- The first turn ---- */
+/* ---- Creation and the first turn ---- */
 
-int request_text_begin(struct engine_queue *queue, struct request *request)
+static int create_text(const struct engine_queue *queue, const struct engine_request *given,
+                       struct request *created)
+{
+    (void)queue;
+    created->text.n_logprobs = given->n_logprobs;
+    created->text.n_begun = given->n_begun;
+    created->text.n_scores = given->n_score;
+    int status = stop_texts_create(&created->text.stop, given->stop, given->n_stop);
+    return status ? status : thought_create(given, &created->text.thought);
+}
+
+static void destroy_text(const struct engine_queue *queue, struct request *request)
+{
+    if (request->text.decoder) queue->api->decoder_destroy(request->text.decoder);
+    engine_sampler_destroy(request->text.sampler);
+    thought_free(&request->text.thought);
+    logprobs_destroy(&request->text.logprobs);
+    lookup_destroy(request->text.lookup);
+    stop_texts_destroy(&request->text.stop);
+}
+
+/* Makes a sampler and a decoder that have seen the prompt, and what else it takes to write a text. */
+static int begin_text(struct engine_queue *queue, struct request *request)
 {
     if (request->text.sampler) return ENGINE_OK;
     const struct token_texts *texts = NULL;
     int status = ENGINE_OK;
-    if (sampler_needs_texts(&request->text.settings))
+    if (sampler_needs_texts(&request->choice.settings))
         status = model_token_texts(queue->context->plan->model, &texts);
     if (!status)
-        status = sampler_create(&request->text.settings, queue->n_sampled, texts, &request->text.sampler);
+        status = sampler_create(&request->choice.settings, queue->n_sampled, texts, &request->text.sampler);
     bool text = !(request->flags & ENGINE_REQUEST_NO_TEXT);
-    if (!status && request->scores.n > 0)
+    if (!status && request->text.n_scores > 0)
         status = logprobs_create(&request->text.logprobs, queue->info.n_vocab, request->text.n_logprobs);
     else if (!status && request->text.n_logprobs > 0)
         status = logprobs_create(&request->text.logprobs, queue->n_sampled, request->text.n_logprobs);
@@ -142,8 +164,8 @@ int request_never_end(struct engine_queue *queue, const struct request *request,
 
 static bool is_stop_token(const struct request *request, int32_t token)
 {
-    for (size_t i = 0; i < request->text.n_stop_tokens; i++)
-        if (request->text.stop_tokens[i] == token) return true;
+    for (size_t i = 0; i < request->choice.n_stop_tokens; i++)
+        if (request->choice.stop_tokens[i] == token) return true;
     return false;
 }
 
@@ -175,22 +197,22 @@ static int add_token(struct request *request, int32_t token)
     request->tokens[request->n_tokens++] = token;
     request->n_generated++;
     engine_sampler_accept(request->text.sampler, token);
-    return request->text.match ? engine_match_accept(request->text.match, token) : ENGINE_OK;
+    return request->choice.match ? engine_match_accept(request->choice.match, token) : ENGINE_OK;
 }
 
 static int text_choose(struct engine_queue *queue, struct request *request, float *logits, int32_t *token)
 {
     if (request->text.n_logprobs > 0) logprobs_read(&request->text.logprobs, logits);
-    int status =
-        request->text.match ? engine_match_apply(request->text.match, logits, queue->n_sampled) : ENGINE_OK;
+    int status = request->choice.match ? engine_match_apply(request->choice.match, logits, queue->n_sampled)
+                                       : ENGINE_OK;
     if (!status) status = request_never_end(queue, request, logits);
     if (status) return status;
     if (thought_next(&request->text.thought, token) &&
-        (!request->text.match || logits[*token] > -INFINITY)) /* a grammar goes first */
+        (!request->choice.match || logits[*token] > -INFINITY)) /* a grammar goes first */
         return ENGINE_OK;
     status = engine_sample(request->text.sampler, logits, token);
     /* The grammar has left tokens that the model finds possible. */
-    if (status == ENGINE_ERROR_DATA && request->text.match)
+    if (status == ENGINE_ERROR_DATA && request->choice.match)
         status = error_raise(ENGINE_ERROR_DATA,
                              "nothing can follow: all tokens that the grammar allows here are banned, by a "
                              "banned text, a logit bias, or because the text must not end");
@@ -213,7 +235,7 @@ static int text_of(const struct engine_queue *queue, struct request *request, in
 /* Whether the grammar lets nothing follow. */
 static bool is_final(const struct request *request)
 {
-    return request->text.match && engine_match_get_state(request->text.match) == ENGINE_MATCH_FINAL;
+    return request->choice.match && engine_match_get_state(request->choice.match) == ENGINE_MATCH_FINAL;
 }
 
 /* Makes a chosen token part of the text. True if the request continues. */
@@ -251,9 +273,9 @@ static bool take_token(struct engine_queue *queue, struct request *request, int3
  * one. */
 static int accept_end(struct request *request, int32_t token)
 {
-    if (!request->text.match || engine_match_get_state(request->text.match) != ENGINE_MATCH_INCOMPLETE)
+    if (!request->choice.match || engine_match_get_state(request->choice.match) != ENGINE_MATCH_INCOMPLETE)
         return ENGINE_OK;
-    return engine_match_accept(request->text.match, token);
+    return engine_match_accept(request->choice.match, token);
 }
 
 bool request_take_logits(struct engine_queue *queue, struct request *request, float *logits)
@@ -277,10 +299,12 @@ bool request_take_logits(struct engine_queue *queue, struct request *request, fl
     return false;
 }
 
-int request_text_flush(const struct engine_queue *queue, struct request *request, struct engine_string *text,
-                       int32_t *stop)
+/* Even if the bytes of its last character are incomplete. */
+static int flush_text(const struct engine_queue *queue, struct request *request, struct engine_string *text,
+                      int32_t *stop)
 {
     struct engine_string rest = {0};
+    if (!request->text.decoder) return ENGINE_OK;
     int status = queue->api->decode_end(request->text.decoder, &rest);
     if (status) return status;
     return stop_texts_add(&request->text.stop, rest.data, rest.length, true, text, stop);
@@ -292,29 +316,44 @@ static size_t count_text_rows(const struct request *request, const struct step_r
     return 1 + plan->n_guess;
 }
 
+/* Guesses follow the last pending token; the logits of each are wanted. */
+static bool fill_text(struct step_batch *batch, const struct request *request,
+                      const struct step_request *plan)
+{
+    ENGINE_ASSERT(plan->n_guess == 0 || (plan->n_now > 0 && plan->n_now == plan->n_pending));
+    bool good = step_fill(batch, request, plan);
+    for (size_t i = 0; i < plan->n_guess && good; i++)
+        good = step_batch_add(batch, request->text.guesses.tokens[i], request->sequence, true);
+    return good;
+}
+
 const struct request_kind request_text = {
     .decodes = true,
-    .begin = request_text_begin,
+    .create = create_text,
+    .destroy = destroy_text,
+    .begin = begin_text,
+    .count_sequences = request_count_sequences,
     .give_back = request_give_back,
     .count_rows = count_text_rows,
-    .fill = step_fill,
+    .fill = fill_text,
     .computed = request_computed,
     .count_cached = request_count_cached,
     .take = guess_check,
+    .flush = flush_text,
 };
 
 /* ---- Scores ---- */
 
 static size_t next_to_score(const struct request *request)
 {
-    if (request->scores.n_told == request->scores.n) return SIZE_MAX;
-    return request->n_prompt - request->scores.n + request->scores.n_told - 1;
+    if (request->text.n_scored == request->text.n_scores) return SIZE_MAX;
+    return request->n_prompt - request->text.n_scores + request->text.n_scored - 1;
 }
 
 static bool score_tokens(struct engine_queue *queue, struct request *request, const float *logits,
                          size_t count)
 {
-    ENGINE_ASSERT(count <= request->scores.n - request->scores.n_told);
+    ENGINE_ASSERT(count <= request->text.n_scores - request->text.n_scored);
     for (size_t i = 0; i < count; i++) {
         int status = logprobs_check(logits + i * queue->info.n_vocab, queue->info.n_vocab);
         if (status) {
@@ -325,7 +364,7 @@ static bool score_tokens(struct engine_queue *queue, struct request *request, co
         event.token = request->tokens[next_to_score(request) + 1];
         logprobs_read(&request->text.logprobs, logits + i * queue->info.n_vocab);
         tell_logprob(request, event.token, &event);
-        request->scores.n_told++;
+        request->text.n_scored++;
         request_hand_over(queue, request, &event);
     }
     return true;
@@ -333,13 +372,17 @@ static bool score_tokens(struct engine_queue *queue, struct request *request, co
 
 const struct request_kind request_scored = {
     .decodes = true,
-    .begin = request_text_begin,
+    .create = create_text,
+    .destroy = destroy_text,
+    .begin = begin_text,
+    .count_sequences = request_count_sequences,
     .give_back = request_give_back,
     .count_rows = count_text_rows,
-    .fill = step_fill,
+    .fill = fill_text,
     .computed = request_computed,
     .count_cached = request_count_cached,
     .next_score = next_to_score,
     .score = score_tokens,
     .take = guess_check,
+    .flush = flush_text,
 };

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "common/clock.h"
 #include "internal.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 /* ---- Events ---- */
 
@@ -126,8 +126,8 @@ struct engine_event request_event(const struct request *request, uint32_t kind)
         .n_prompt = (uint32_t)(request->source ? request->n_source : request->most_read),
         .n_reused = request->n_reused,
         .n_generated = request->n_generated,
-        .n_guessed = request->text.n_guessed,
-        .n_accepted = request->text.n_accepted,
+        .n_guessed = request->n_guessed,
+        .n_accepted = request->n_accepted,
         .stop = -1,
         .message = "",
         .sequence = -1,
@@ -156,8 +156,8 @@ static void request_finish_with(struct engine_queue *queue, struct request *requ
     const struct request_kind *kind = request->kind;
     struct engine_string text = {0};
     char message[512] = "";
-    bool flush = stop < 0 && request->text.decoder && reason != ENGINE_DONE_FAILED;
-    int flushed = flush ? request_text_flush(queue, request, &text, &stop) : ENGINE_OK;
+    bool flush = stop < 0 && kind->flush && reason != ENGINE_DONE_FAILED;
+    int flushed = flush ? kind->flush(queue, request, &text, &stop) : ENGINE_OK;
     if (flushed) {
         reason = ENGINE_DONE_FAILED;
         status = flushed;
@@ -172,7 +172,7 @@ static void request_finish_with(struct engine_queue *queue, struct request *requ
     event.reason = reason;
     event.stop = reason == ENGINE_DONE_STOP ? stop : -1;
     event.incomplete =
-        request->text.match && engine_match_get_state(request->text.match) == ENGINE_MATCH_INCOMPLETE;
+        request->choice.match && engine_match_get_state(request->choice.match) == ENGINE_MATCH_INCOMPLETE;
     event.status = reason == ENGINE_DONE_FAILED ? status : ENGINE_OK;
     event.message = message;
     request->kept = request->flags & ENGINE_REQUEST_KEEP && reason != ENGINE_DONE_FAILED &&
@@ -194,6 +194,12 @@ void request_finish_stopped(struct engine_queue *queue, struct request *request,
 }
 
 /* ---- Kinds with one sequence ---- */
+
+uint32_t request_count_sequences(const struct request *request)
+{
+    (void)request;
+    return 1;
+}
 
 void request_give_back(struct engine_queue *queue, struct request *request)
 {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "common/array.h"
 #include "common/clock.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 #define STEP_SECONDS 0.25 /* the target for steps that read prompts while other requests decode */
 #define LEAST_CHUNK  16
@@ -74,8 +74,8 @@ void queue_let_go(struct engine_queue *queue, struct request *request)
     pthread_mutex_lock(&queue->lock);
     queue->counts.n_done++;
     queue->counts.n_generated += request->n_generated;
-    queue->counts.n_guessed += request->text.n_guessed;
-    queue->counts.n_accepted += request->text.n_accepted;
+    queue->counts.n_guessed += request->n_guessed;
+    queue->counts.n_accepted += request->n_accepted;
     ENGINE_ASSERT(!request->done);
     request->done = true;
     if (!request->first_event) { /* no event was kept, or all have been taken */
@@ -121,7 +121,7 @@ static void queue_describe(const struct engine_queue *queue, const struct reques
                            struct step_request *plan)
 {
     size_t pending = request->n_tokens - request->n_cached;
-    ENGINE_ASSERT(request->beams || request->n_cached < request->n_tokens);
+    ENGINE_ASSERT(request->kind->describe || request->n_cached < request->n_tokens);
     *plan = (struct step_request){
         .priority = request->priority,
         .running = request->sequence >= 0,
@@ -332,7 +332,7 @@ static bool is_sound(const struct engine_queue *queue)
         ENGINE_ASSERT(!request->done);
         ENGINE_ASSERT(request->n_prompt <= request->n_tokens && request->n_tokens <= request->capacity);
         ENGINE_ASSERT(request->sequence >= 0 || request->n_cached == 0);
-        if (request->sequence >= 0) n_held += request->beams ? beams_count_sequences(request) : 1;
+        if (request->sequence >= 0) n_held += request->kind->count_sequences(request);
     }
     ENGINE_ASSERT(n_used == n_held);
     return true;

@@ -7,7 +7,7 @@
 #include "common/array.h"
 #include "common/clock.h"
 #include "context/context.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 /* ---- Batches ---- */
 
@@ -157,10 +157,7 @@ bool step_fill(struct step_batch *batch, const struct request *request, const st
         bool scores = n_scores > 0 && position >= first_score && position < first_score + n_scores;
         good = step_batch_add(batch, request->tokens[position], request->sequence,
                               scores || (wanted && i + 1 == plan->n_now));
-        if (good && request->pool.types) batch->types[batch->count - 1] = request->pool.types[position];
     }
-    for (size_t i = 0; i < plan->n_guess && good; i++)
-        good = step_batch_add(batch, request->text.guesses.tokens[i], request->sequence, wanted);
     return good;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "common/array.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 #include "reply/reasoning.h"
 
 static void ignore_piece(void *user, const struct engine_reply_piece *piece)

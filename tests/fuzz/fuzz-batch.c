@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "commands/batch.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 #include "sample/sampler.h"
 #include "tokenizers.h"
 

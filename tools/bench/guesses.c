@@ -25,7 +25,7 @@
 #include <time.h>
 
 #include "engine.h"
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 enum { N_FEW = 8, MAX_ROUNDS = 99 };
 

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "queue/internal.h"
 #include "queue/pace.h"
-#include "queue/queue.h"
 
 TestSuite(lookup);
 TestSuite(pace);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "queue/queue.h"
+#include "queue/internal.h"
 
 TestSuite(stop_texts);
 
