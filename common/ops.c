@@ -1,6 +1,9 @@
 /* ops.c: see ops.h. */
 #include "common/ops.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* ---- Shapes -------------------------------------------------------------------------------------------- */
 
 /* Whether a tensor has this shape, or is absent. */
@@ -23,15 +26,14 @@ static const char *unless(bool fits)
 static bool one_matrix_fits(const struct engine_op_matmul *o)
 {
     uint64_t k = o->weight->ne[0], rows = o->weight->ne[1], tokens = o->input->ne[1];
-    return is(o->input, k, tokens, 1, 1) && is(o->output, rows, tokens, 1, 1) && !o->mix &&
+    return is(o->input, k, tokens, 1, 1) && is(o->output, rows, tokens, 1, 1) &&
            is(o->residual, rows, tokens, 1, 1) && is(o->bias, rows, 1, 1, 1);
 }
 
 static bool heads_fit(const struct engine_op_matmul *o)
 {
     uint64_t k = o->weight->ne[0], rows = o->weight->ne[1], n = o->weight->ne[2], tokens = o->input->ne[2];
-    return is(o->input, k, n, tokens, 1) && is(o->output, rows, n, tokens, 1) && !o->gate && !o->bias &&
-           !o->residual && !o->mix && o->activation == ENGINE_ACTIVATION_NONE;
+    return is(o->input, k, n, tokens, 1) && is(o->output, rows, n, tokens, 1);
 }
 
 static bool experts_fit(const struct engine_op_matmul *o)
@@ -41,32 +43,46 @@ static bool experts_fit(const struct engine_op_matmul *o)
     if (!is(o->experts, n_used, tokens, 1, 1) || n_used > n || !is(o->bias, rows, n, 1, 1) ||
         !is(o->input, k, o->input->ne[1] == 1 ? 1 : n_used, tokens, 1))
         return false;
-    if (!o->mix) return is(o->output, rows, n_used, tokens, 1) && !o->residual;
+    if (!o->mix) return is(o->output, rows, n_used, tokens, 1);
     return is(o->mix, n_used, tokens, 1, 1) && is(o->output, rows, tokens, 1, 1) &&
            is(o->residual, rows, tokens, 1, 1);
+}
+
+enum op_matrices op_matrices(const struct engine_op_matmul *o)
+{
+    if (o->experts) return OP_MATRIX_PER_EXPERT;
+    return o->weight->ne[2] > 1 || o->input->ne[2] > 1 ? OP_MATRIX_PER_HEAD : OP_ONE_MATRIX;
 }
 
 static const char *matmul_misfit(const union op_args *args)
 {
     const struct engine_op_matmul *o = &args->matmul;
-    bool of_heads = o->weight->ne[2] > 1 || o->input->ne[2] > 1;
-    bool fits = o->experts ? experts_fit(o) : of_heads ? heads_fit(o) : one_matrix_fits(o);
-    return unless(fits && o->weight->ne[3] == 1 && is_like(o->weight, o->gate ? o->gate : o->weight) &&
-                  (!o->gate || (!o->bias && o->scale == 0)));
+    enum op_matrices matrices = op_matrices(o);
+    if (o->mix && !o->experts) return "a mix needs experts";
+    if (o->residual && o->experts && !o->mix) return "a residual beside experts needs a mix";
+    if (matrices == OP_MATRIX_PER_HEAD && (o->gate || o->bias || o->residual || o->activation))
+        return "with a matrix for each head, nothing but scale is allowed";
+    if (o->gate && (o->bias || (o->scale != 0 && o->scale != 1)))
+        return "a gate cannot be combined with bias or scale";
+    return unless(o->weight->ne[3] == 1 && is_like(o->gate, o->weight) &&
+                  (matrices == OP_MATRIX_PER_EXPERT ? experts_fit(o)
+                   : matrices == OP_MATRIX_PER_HEAD ? heads_fit(o)
+                                                    : one_matrix_fits(o)));
 }
 
 static const char *attention_misfit(const union op_args *args)
 {
     const struct engine_op_attention *o = &args->attention;
     const uint64_t *q = o->q->ne, *k = o->k->ne, n_heads = q[1], tokens = q[2];
-    return unless(
-        q[3] == 1 && q[0] == k[0] && n_heads % k[2] == 0 && is(o->v, o->v->ne[0], k[1], k[2], k[3]) &&
-        is(o->output, o->v->ne[0], n_heads, tokens, 1) && is(o->sequences, tokens, 1, 1, 1) &&
-        is(o->positions, tokens, o->positions->ne[1] == 2 ? 2 : 1, 1, 1) && o->block_table->ne[2] == 1 &&
-        o->block_table->ne[3] == 1 && is(o->slopes, n_heads, 1, 1, 1) && is(o->sinks, n_heads, 1, 1, 1) &&
-        (!o->weights || is(o->weights, o->weights->ne[0], n_heads, tokens, 1)) &&
-        (!o->distance_bias || (!o->slopes && o->distance_bias->ne[0] % 2 == 1 &&
-                               is(o->distance_bias, o->distance_bias->ne[0], n_heads, 1, 1))));
+    if (k[2] == 0 || n_heads % k[2] != 0) return "the heads cannot share those of the keys evenly";
+    return unless(q[3] == 1 && q[0] == k[0] && is(o->v, o->v->ne[0], k[1], k[2], k[3]) &&
+                  is(o->output, o->v->ne[0], n_heads, tokens, 1) && is(o->sequences, tokens, 1, 1, 1) &&
+                  is(o->positions, tokens, o->positions->ne[1] == 2 ? 2 : 1, 1, 1) &&
+                  o->block_table->ne[2] == 1 && o->block_table->ne[3] == 1 &&
+                  is(o->slopes, n_heads, 1, 1, 1) && is(o->sinks, n_heads, 1, 1, 1) &&
+                  (!o->weights || is(o->weights, o->weights->ne[0], n_heads, tokens, 1)) &&
+                  (!o->distance_bias || (!o->slopes && o->distance_bias->ne[0] % 2 == 1 &&
+                                         is(o->distance_bias, o->distance_bias->ne[0], n_heads, 1, 1))));
 }
 
 static const char *cache_write_misfit(const union op_args *args)
@@ -79,9 +95,10 @@ static const char *cache_write_misfit(const union op_args *args)
 static const char *rope_misfit(const union op_args *args)
 {
     const struct engine_op_rope *o = &args->rope;
+    if (o->n_dims == 0 || o->n_dims % 2 != 0 || o->n_dims > o->input->ne[0])
+        return "the number of rotated dimensions is odd, or no part of a head";
     return unless(o->input->ne[3] == 1 && is_like(o->output, o->input) &&
-                  is(o->positions, o->input->ne[2], 1, 1, 1) && o->n_dims % 2 == 0 && o->n_dims > 0 &&
-                  o->n_dims <= o->input->ne[0] && is(o->factors, o->n_dims / 2, 1, 1, 1));
+                  is(o->positions, o->input->ne[2], 1, 1, 1) && is(o->factors, o->n_dims / 2, 1, 1, 1));
 }
 
 static const char *norm_misfit(const union op_args *args)
@@ -119,7 +136,8 @@ static const char *route_misfit(const union op_args *args)
 {
     const struct engine_op_route *o = &args->route;
     uint64_t n = o->logits->ne[0], tokens = o->logits->ne[1], n_used = o->ids->ne[0];
-    return unless(is(o->logits, n, tokens, 1, 1) && is(o->bias, n, 1, 1, 1) && n_used <= n &&
+    if (n_used > n) return "more experts would be used than there are";
+    return unless(is(o->logits, n, tokens, 1, 1) && is(o->bias, n, 1, 1, 1) &&
                   is(o->ids, n_used, tokens, 1, 1) && is(o->weights, n_used, tokens, 1, 1));
 }
 
@@ -135,6 +153,7 @@ static const char *conv_misfit(const union op_args *args)
 {
     const struct engine_op_conv *o = &args->conv;
     uint64_t n = o->input->ne[0], tokens = o->input->ne[1], taps = o->weight->ne[0];
+    if (taps < OP_MIN_TAPS || taps > OP_MAX_TAPS) return "a convolution has 2 to 16 taps";
     return unless(is(o->input, n, tokens, 1, 1) && is(o->output, n, tokens, 1, 1) &&
                   is(o->weight, taps, n, 1, 1) && is(o->positions, tokens, 1, 1, 1) &&
                   is(o->states, tokens, 1, 1, 1) && is(o->state, n, taps - 1, o->state->ne[2], 1));
@@ -147,9 +166,11 @@ static const char *scan_misfit(const union op_args *args)
     uint64_t n_values = o->v->ne[0], n_heads = o->v->ne[1];
     if (!o->a != !o->b || (o->erase && !o->a) || (o->rates && !o->decay))
         return "a or b, what erase belongs to, or the decay of rates is missing";
+    if (n_keys > OP_MAX_KEYS) return "a scan has at most 256 keys";
+    if (n_groups == 0 || n_heads % n_groups != 0) return "the heads cannot share the groups evenly";
     uint64_t n_decay = o->rates ? n_values : o->decay && o->decay->ne[0] == 1 ? 1 : n_keys;
-    return unless(o->q->ne[3] == 1 && n_heads % n_groups == 0 && is_like(o->k, o->q) && is_like(o->a, o->q) &&
-                  is_like(o->b, o->q) && is(o->v, n_values, n_heads, tokens, 1) && is_like(o->output, o->v) &&
+    return unless(o->q->ne[3] == 1 && is_like(o->k, o->q) && is_like(o->a, o->q) && is_like(o->b, o->q) &&
+                  is(o->v, n_values, n_heads, tokens, 1) && is_like(o->output, o->v) &&
                   is(o->erase, 1, n_heads, tokens, 1) && is(o->decay, n_decay, n_heads, tokens, 1) &&
                   is(o->rates, n_keys, n_values * n_heads, 1, 1) && is(o->bonus, n_keys, n_heads, 1, 1) &&
                   is(o->positions, tokens, 1, 1, 1) && is(o->states, tokens, 1, 1, 1) &&
@@ -200,4 +221,31 @@ const char *op_misfit(uint32_t op, const union op_args *args)
     for (const struct op_operand *operand = info->operands; operand->name; operand++)
         if (!(operand->flags & OP_OPTIONAL) && !op_given(args, operand)) return "an operand is missing";
     return info->misfit(args);
+}
+
+/* "[64, 20]": without the dimensions of 1 at its end. */
+static int print_shape(const struct engine_tensor *tensor, const char *before, char *text, size_t size)
+{
+    const uint64_t *ne = tensor->ne;
+    int n_dims = ne[3] != 1 ? 4 : ne[2] != 1 ? 3 : ne[1] != 1 ? 2 : 1;
+    int at = snprintf(text, size, "%s [%" PRIu64, before, ne[0]);
+    for (int i = 1; i < n_dims && at >= 0 && (size_t)at < size; i++)
+        at += snprintf(text + at, size - (size_t)at, ", %" PRIu64, ne[i]);
+    if (at >= 0 && (size_t)at < size) at += snprintf(text + at, size - (size_t)at, "]");
+    return at;
+}
+
+void op_print_shapes(uint32_t op, const union op_args *args, char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
+        const struct engine_tensor *tensor = op_given(args, operand);
+        char name[32];
+        if (!tensor) continue;
+        snprintf(name, sizeof name, "%s%s", at ? ", " : "", operand->name);
+        int n = print_shape(tensor, name, text + at, size - at);
+        if (n < 0 || (size_t)n >= size - at) return;
+        at += (size_t)n;
+    }
 }

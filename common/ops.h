@@ -198,7 +198,17 @@ bool op_takes(const struct op_operand *operand, uint32_t type);
  * shapes depend on. */
 const char *op_misfit(uint32_t op, const union op_args *args);
 
-/* The most taps of a convolution and the most keys of a scan. */
+/* Writes the shapes of the operands that are there, for messages about a misfit, as far as they fit: "weight
+ * [64, 20], input [64, 3], …". `size` is above 0; OP_SHAPES_TEXT suffices for most. */
+enum { OP_SHAPES_TEXT = 400 };
+void op_print_shapes(uint32_t op, const union op_args *args, char *text, size_t size);
+
+/* The matrices of its weight that a product uses. It reads what experts there are, and the dimensions of
+ * weight and input. */
+enum op_matrices { OP_ONE_MATRIX, OP_MATRIX_PER_HEAD, OP_MATRIX_PER_EXPERT };
+enum op_matrices op_matrices(const struct engine_op_matmul *args);
+
+/* The fewest and the most taps of a convolution, and the most keys of a scan. */
 enum { OP_MIN_TAPS = 2, OP_MAX_TAPS = 16, OP_MAX_KEYS = 256 };
 
 /* Where an operand's pointer is in a struct that has all operands. */

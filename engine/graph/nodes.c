@@ -1,5 +1,5 @@
-/* nodes.c: the operations of a graph. Each function checks the shapes of its operands, makes the output and
- * adds a node. See graph.h. */
+/* nodes.c: the operations of a graph. Each function makes the output and adds a node; whether the operands'
+ * shapes match is common/ops.h's rule. See graph.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,36 +8,11 @@
 #include "graph/internal.h"
 #include "model/model.h"
 
-/* The name of a value in messages: the tensor's, or that of the operation that made it. */
-static const char *name_of(const struct graph *graph, const struct value *value)
-{
-    return value->kind == VALUE_WEIGHT ? graph->weights[value->index].tensor->name : "its input";
-}
-
-/* Fails unless `holds`: the operands of an operation don't match. */
-static bool check(struct graph *graph, bool holds, const char *op, const struct value *a,
-                  const struct value *b)
-{
-    if (graph->status) return false;
-    if (holds) return true;
-    const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
-    graph_fail(graph,
-               "%s: %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " does not match %s of %" PRIu64 " x %" PRIu64
-               " x %" PRIu64,
-               op, name_of(graph, a), x[0], x[1], x[2], name_of(graph, b), y[0], y[1], y[2]);
-    return false;
-}
-
 /* Whether all operands exist. A missing one without an earlier error is a bug of the family. */
 static bool have(struct graph *graph, const char *op, const struct value *a, const struct value *b)
 {
     if (!graph->status && (!a || !b)) graph_fail(graph, "%s lacks an operand", op);
     return !graph->status;
-}
-
-static bool same_shape(const struct value *a, const struct value *b)
-{
-    return memcmp(a->tensor.ne, b->tensor.ne, sizeof a->tensor.ne) == 0;
 }
 
 static struct value *add_activation(struct graph *graph, uint64_t ne0, uint64_t ne1, uint64_t ne2)
@@ -62,22 +37,46 @@ static uint32_t use_of(const struct node *node, const struct op_operand *operand
 {
     const struct engine_op_matmul *args = &node->args.matmul;
     if (operand->uses != OP_PRODUCT) return operand->uses;
-    return args->experts || args->weight->ne[2] > 1 ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL;
+    return op_matrices(args) == OP_ONE_MATRIX ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_MATRICES;
 }
 
-static void add_node(struct graph *graph, uint32_t op, const union op_args *args)
+/* Fails: the numbers of a model's file don't fit together. The first weight is named. */
+static void fail_misfit(struct graph *graph, uint32_t op, const union op_args *args, const char *misfit)
+{
+    char weight[200] = "", shapes[OP_SHAPES_TEXT];
+    for (const struct op_operand *operand = op_operands(op); operand->name && !weight[0]; operand++) {
+        const struct engine_tensor *tensor = op_given(args, operand);
+        if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
+            snprintf(weight, sizeof weight, "%s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 ": ",
+                     graph->weights[value_of(tensor)->index].tensor->name, tensor->ne[0], tensor->ne[1],
+                     tensor->ne[2]);
+    }
+    op_print_shapes(op, args, shapes, sizeof shapes);
+    graph_fail(graph, "%s: %s%s: %s", op_info(op)->title, weight, misfit, shapes);
+}
+
+/* Adds a node, and returns what it makes (the first output); NULL after an error. */
+static struct value *add_node(struct graph *graph, uint32_t op, const union op_args *args)
 {
     struct node node = {.op = op, .layer = graph->layer, .args = *args};
+    struct value *output = NULL;
+    if (graph->status) return NULL;
     node.args.struct_size = op_info(op)->size;
-    ENGINE_ASSERT(!op_misfit(op, &node.args));
+    const char *misfit = op_misfit(op, &node.args);
+    if (misfit) {
+        fail_misfit(graph, op, &node.args, misfit);
+        return NULL;
+    }
     for (const struct op_operand *operand = op_operands(op); operand->name; operand++) {
         const struct engine_tensor *tensor = op_given(&node.args, operand);
         if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
             graph->weights[value_of(tensor)->index].uses |= use_of(&node, operand);
+        if (operand->role == OP_OUT && !output) output = value_of(tensor);
     }
-    if (graph->is_other) return;
-    if (graph_grow(graph, &graph->nodes, graph->n_nodes, sizeof *graph->nodes))
-        graph->nodes[graph->n_nodes++] = node;
+    if (graph->is_other) return output;
+    if (!graph_grow(graph, &graph->nodes, graph->n_nodes, sizeof *graph->nodes)) return NULL;
+    graph->nodes[graph->n_nodes++] = node;
+    return output;
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------------------- */
@@ -85,12 +84,12 @@ static void add_node(struct graph *graph, uint32_t op, const union op_args *args
 struct value *graph_get_rows(struct graph *graph, struct value *source, struct value *rows)
 {
     if (!have(graph, "get rows", source, rows)) return NULL;
-    if (!check(graph, source->tensor.ne[2] == 1, "get rows", source, rows)) return NULL;
     struct value *output = add_activation(graph, source->tensor.ne[0], rows->tensor.ne[0], 1);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_GET_ROWS,
-             &(union op_args){
-                 .get_rows = {.source = &source->tensor, .rows = &rows->tensor, .output = &output->tensor}});
+    output = add_node(
+        graph, ENGINE_OP_GET_ROWS,
+        &(union op_args){
+            .get_rows = {.source = &source->tensor, .rows = &rows->tensor, .output = &output->tensor}});
     return graph_adapt(graph, &(struct adapted){.weight = source, .input = rows, .is_rows = true}, output);
 }
 
@@ -104,33 +103,24 @@ struct value *graph_norm(struct graph *graph, struct value *input, struct value 
                          uint32_t kind, float epsilon)
 {
     if (!have(graph, "norm", input, input)) return NULL;
-    if (weight && !check(graph, weight->tensor.ne[0] == input->tensor.ne[0], "norm", weight, input))
-        return NULL;
-    if (bias && !check(graph, bias->tensor.ne[0] == input->tensor.ne[0], "norm", bias, input)) return NULL;
     struct value *output = add_like(graph, input);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_NORM,
-             &(union op_args){.norm = {.input = &input->tensor,
-                                       .output = &output->tensor,
-                                       .weight = tensor_of(weight),
-                                       .kind = kind,
-                                       .epsilon = epsilon,
-                                       .bias = tensor_of(bias)}});
-    return output;
+    return add_node(graph, ENGINE_OP_NORM,
+                    &(union op_args){.norm = {.input = &input->tensor,
+                                              .output = &output->tensor,
+                                              .weight = tensor_of(weight),
+                                              .kind = kind,
+                                              .epsilon = epsilon,
+                                              .bias = tensor_of(bias)}});
 }
 
 static struct value *binary(struct graph *graph, uint32_t op, struct value *a, struct value *b)
 {
-    const char *name = op_info(op)->name;
-    if (!have(graph, name, a, b)) return NULL;
-    const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
-    bool row = y[0] == x[0] && y[1] == 1 && y[2] == 1, number = y[0] == 1 && y[1] == x[1] && y[2] == x[2];
-    if (!check(graph, same_shape(a, b) || row || number, name, a, b)) return NULL;
+    if (!have(graph, op_info(op)->title, a, b)) return NULL;
     struct value *output = add_like(graph, a);
     if (!output) return NULL;
-    add_node(graph, op,
-             &(union op_args){.binary = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
-    return output;
+    return add_node(
+        graph, op, &(union op_args){.binary = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
 }
 
 struct value *graph_add(struct graph *graph, struct value *a, struct value *b)
@@ -210,17 +200,15 @@ struct value *graph_activate_limited(struct graph *graph, struct value *input, s
                                      uint32_t activation, float limit, float alpha)
 {
     if (!have(graph, "activate", input, input)) return NULL;
-    if (factor && !check(graph, same_shape(input, factor), "activate", input, factor)) return NULL;
     struct value *output = add_like(graph, input);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_ACTIVATE,
-             &(union op_args){.activate = {.input = &input->tensor,
-                                           .factor = tensor_of(factor),
-                                           .output = &output->tensor,
-                                           .activation = activation,
-                                           .limit = limit,
-                                           .alpha = alpha}});
-    return output;
+    return add_node(graph, ENGINE_OP_ACTIVATE,
+                    &(union op_args){.activate = {.input = &input->tensor,
+                                                  .factor = tensor_of(factor),
+                                                  .output = &output->tensor,
+                                                  .activation = activation,
+                                                  .limit = limit,
+                                                  .alpha = alpha}});
 }
 
 struct value *graph_activate(struct graph *graph, struct value *input, struct value *factor,
@@ -233,12 +221,11 @@ struct value *graph_concat(struct graph *graph, struct value *a, struct value *b
 {
     if (!have(graph, "concat", a, b)) return NULL;
     const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
-    if (!check(graph, (y[1] == x[1] || y[1] == 1) && y[2] == x[2], "concat", a, b)) return NULL;
     struct value *output = add_activation(graph, x[0] + y[0], x[1], x[2]);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_CONCAT,
-             &(union op_args){.concat = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
-    return output;
+    return add_node(
+        graph, ENGINE_OP_CONCAT,
+        &(union op_args){.concat = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
 }
 
 /* ---- Matrix products ----------------------------------------------------------------------------------- */
@@ -247,12 +234,12 @@ struct value *graph_matmul(struct graph *graph, struct value *weight, struct val
 {
     if (!have(graph, "matmul", weight, input)) return NULL;
     const uint64_t *w = weight->tensor.ne, *x = input->tensor.ne;
-    if (!check(graph, w[0] == x[0] && w[2] == 1 && x[2] == 1, "matmul", weight, input)) return NULL;
     struct value *output = add_activation(graph, w[1], x[1], 1);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_MATMUL,
-             &(union op_args){
-                 .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
+    output = add_node(
+        graph, ENGINE_OP_MATMUL,
+        &(union op_args){
+            .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
     return graph_adapt(graph, &(struct adapted){.weight = weight, .input = input}, output);
 }
 
@@ -260,18 +247,17 @@ struct value *graph_matmul_heads(struct graph *graph, struct value *weight, stru
 {
     if (!have(graph, "matmul of heads", weight, input)) return NULL;
     const uint64_t *w = weight->tensor.ne, *x = input->tensor.ne;
-    if (!check(graph, w[0] == x[0] && w[2] == x[1], "matmul of heads", weight, input)) return NULL;
-    if (w[2] == 1) { /* of one head: [k, 1, columns] -> [k, columns] */
+    if (w[2] == 1 && x[1] == 1) { /* of one head: [k, 1, columns] -> [k, columns] */
         uint64_t columns = x[2];
-        struct value *output = graph_matmul(graph, weight, graph_reshape(graph, input, w[0], columns, 1));
+        struct value *output = graph_matmul(graph, weight, graph_reshape(graph, input, x[0], columns, 1));
         return graph_reshape(graph, output, w[1], 1, columns);
     }
     struct value *output = add_activation(graph, w[1], w[2], x[2]);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_MATMUL,
-             &(union op_args){
-                 .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
-    return output;
+    return add_node(
+        graph, ENGINE_OP_MATMUL,
+        &(union op_args){
+            .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
 }
 
 struct value *graph_matmul_experts(struct graph *graph, struct value *weight, struct value *bias,
@@ -283,23 +269,18 @@ struct value *graph_matmul_experts(struct graph *graph, struct value *weight, st
     if (input->tensor.ne[1] == columns && input->tensor.ne[2] == 1 && (n_used > 1 || columns > 1))
         input = graph_reshape(graph, input, input->tensor.ne[0], 1, columns);
     if (!input) return NULL;
-    const uint64_t *w = weight->tensor.ne, *x = input->tensor.ne;
-    bool fits = w[0] == x[0] && (x[1] == 1 || x[1] == n_used) && x[2] == columns && n_used <= w[2];
-    if (!check(graph, fits, "experts", weight, input)) return NULL;
-    if (bias &&
-        !check(graph, bias->tensor.ne[0] == w[1] && bias->tensor.ne[1] == w[2], "experts", bias, weight))
-        return NULL;
+    uint64_t n_rows = weight->tensor.ne[1];
     struct value *output =
-        mix ? add_activation(graph, w[1], columns, 1) : add_activation(graph, w[1], n_used, columns);
+        mix ? add_activation(graph, n_rows, columns, 1) : add_activation(graph, n_rows, n_used, columns);
     if (!output) return NULL;
     graph->weights[weight->index].matrices_read = (uint32_t)n_used;
-    add_node(graph, ENGINE_OP_MATMUL,
-             &(union op_args){.matmul = {.weight = &weight->tensor,
-                                         .input = &input->tensor,
-                                         .output = &output->tensor,
-                                         .bias = tensor_of(bias),
-                                         .experts = &routes->ids->tensor,
-                                         .mix = mix ? &routes->weights->tensor : NULL}});
+    output = add_node(graph, ENGINE_OP_MATMUL,
+                      &(union op_args){.matmul = {.weight = &weight->tensor,
+                                                  .input = &input->tensor,
+                                                  .output = &output->tensor,
+                                                  .bias = tensor_of(bias),
+                                                  .experts = &routes->ids->tensor,
+                                                  .mix = mix ? &routes->weights->tensor : NULL}});
     return graph_adapt(
         graph, &(struct adapted){.weight = weight, .input = input, .routes = routes, .mix = mix}, output);
 }
@@ -308,13 +289,7 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
 {
     struct routes none = {0}, routes;
     if (!have(graph, "route", logits, logits)) return none;
-    uint64_t n = logits->tensor.ne[0], columns = logits->tensor.ne[1];
-    if (options->bias && !check(graph, options->bias->tensor.ne[0] == n, "route", options->bias, logits))
-        return none;
-    if (options->n_used == 0 || options->n_used > n) {
-        graph_fail(graph, "a token cannot use %u of %" PRIu64 " experts", options->n_used, n);
-        return none;
-    }
+    uint64_t columns = logits->tensor.ne[1];
     routes.ids = graph_add_value(graph, VALUE_ACTIVATION, ENGINE_TYPE_I32,
                                  (uint64_t[4]){options->n_used, columns, 1, 1});
     routes.weights = add_activation(graph, options->n_used, columns, 1);
@@ -331,7 +306,7 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
                                         .normalise = options->normalise,
                                         .floor = options->floor,
                                         .scale = options->scale}});
-    return routes;
+    return graph->status ? none : routes;
 }
 
 /* ---- Positions ----------------------------------------------------------------------------------------- */
@@ -340,22 +315,18 @@ struct value *graph_rope(struct graph *graph, struct value *input, const struct 
 {
     struct value *positions = graph_input(graph, INPUT_POSITIONS), *factors = options->factors;
     if (!have(graph, "rope", input, positions)) return NULL;
-    if (!check(graph, options->n_dims <= input->tensor.ne[0], "rope", input, positions)) return NULL;
-    if (factors && !check(graph, factors->tensor.ne[0] == options->n_dims / 2, "rope", factors, input))
-        return NULL;
     struct value *output = add_like(graph, input);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_ROPE,
-             &(union op_args){.rope = {.input = &input->tensor,
-                                       .positions = &positions->tensor,
-                                       .output = &output->tensor,
-                                       .factors = tensor_of(factors),
-                                       .n_dims = options->n_dims,
-                                       .pairs = options->pairs,
-                                       .theta = options->theta,
-                                       .position_scale = options->position_scale,
-                                       .magnitude = options->magnitude}});
-    return output;
+    return add_node(graph, ENGINE_OP_ROPE,
+                    &(union op_args){.rope = {.input = &input->tensor,
+                                              .positions = &positions->tensor,
+                                              .output = &output->tensor,
+                                              .factors = tensor_of(factors),
+                                              .n_dims = options->n_dims,
+                                              .pairs = options->pairs,
+                                              .theta = options->theta,
+                                              .position_scale = options->position_scale,
+                                              .magnitude = options->magnitude}});
 }
 
 /* ---- Attention ----------------------------------------------------------------------------------------- */
@@ -379,18 +350,9 @@ void graph_cache_write(struct graph *graph, struct value *cache, struct value *i
                                                        : INPUT_SLOTS;
     struct value *slots = graph_input(graph, where);
     if (!slots) return;
-    const uint64_t *c = cache->tensor.ne, *x = input->tensor.ne;
-    bool fits = c[0] == x[0] && c[2] == x[1] && x[2] == graph->shape.n_tokens;
-    if (!check(graph, fits, "cache write", cache, input)) return;
     add_node(graph, ENGINE_OP_CACHE_WRITE,
              &(union op_args){
                  .cache_write = {.input = &input->tensor, .slots = &slots->tensor, .cache = &cache->tensor}});
-}
-
-/* One number for each head, or none. */
-static bool check_heads(struct graph *graph, const struct value *numbers, const struct value *q)
-{
-    return !numbers || check(graph, numbers->tensor.ne[0] == q->tensor.ne[1], "attention", numbers, q);
 }
 
 /* Where the weights of the current layer's attention go, if the shape asks for them. */
@@ -422,32 +384,25 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                                                                                  : INPUT_LAST_POSITIONS;
     struct value *positions = graph_input(graph, where);
     if (!have(graph, "attention", v, table) || !sequences || !positions) return NULL;
-    const uint64_t *x = q->tensor.ne, *keys = k->tensor.ne, *values = v->tensor.ne;
-    bool heads = keys[2] > 0 && x[1] % keys[2] == 0 && values[2] == keys[2];
-    if (!check(graph, heads && x[0] == keys[0], "attention", q, k)) return NULL;
-    const struct value *biases = options->distance_bias;
-    if (biases && !check(graph, biases->tensor.ne[1] == x[1], "attention", biases, q)) return NULL;
-    if (!check_heads(graph, options->slopes, q) || !check_heads(graph, options->sinks, q)) return NULL;
-    struct value *output = add_activation(graph, values[0], x[1], x[2]);
+    struct value *output = add_activation(graph, v->tensor.ne[0], q->tensor.ne[1], q->tensor.ne[2]);
     struct value *weights = watched_weights(graph, q, k, table);
     if (!output || graph->status) return NULL;
-    add_node(graph, ENGINE_OP_ATTENTION,
-             &(union op_args){.attention = {.q = &q->tensor,
-                                            .k = &k->tensor,
-                                            .v = &v->tensor,
-                                            .block_table = &table->tensor,
-                                            .sequences = &sequences->tensor,
-                                            .positions = &positions->tensor,
-                                            .output = &output->tensor,
-                                            .scale = options->scale,
-                                            .window = options->window,
-                                            .slopes = tensor_of(options->slopes),
-                                            .sinks = tensor_of(options->sinks),
-                                            .softcap = options->softcap,
-                                            .chunk = options->chunk,
-                                            .weights = tensor_of(weights),
-                                            .distance_bias = tensor_of(options->distance_bias)}});
-    return output;
+    return add_node(graph, ENGINE_OP_ATTENTION,
+                    &(union op_args){.attention = {.q = &q->tensor,
+                                                   .k = &k->tensor,
+                                                   .v = &v->tensor,
+                                                   .block_table = &table->tensor,
+                                                   .sequences = &sequences->tensor,
+                                                   .positions = &positions->tensor,
+                                                   .output = &output->tensor,
+                                                   .scale = options->scale,
+                                                   .window = options->window,
+                                                   .slopes = tensor_of(options->slopes),
+                                                   .sinks = tensor_of(options->sinks),
+                                                   .softcap = options->softcap,
+                                                   .chunk = options->chunk,
+                                                   .weights = tensor_of(weights),
+                                                   .distance_bias = tensor_of(options->distance_bias)}});
 }
 
 /* ---- States -------------------------------------------------------------------------------------------- */
@@ -456,25 +411,15 @@ struct value *graph_conv(struct graph *graph, struct value *input, struct value 
 {
     struct value *positions = graph_input(graph, INPUT_POSITIONS), *states = graph_input(graph, INPUT_STATES);
     if (!have(graph, "conv", input, weight) || !have(graph, "conv", state, positions) || !states) return NULL;
-    const uint64_t *x = input->tensor.ne, *w = weight->tensor.ne, *s = state->tensor.ne;
-    bool fits = w[1] == x[0] && s[0] == x[0] && s[1] + 1 == w[0] && s[3] == 1;
-    if (!check(graph, fits && x[1] == graph->shape.n_tokens && x[2] == 1, "conv", input, weight)) return NULL;
     struct value *output = add_like(graph, input);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_CONV,
-             &(union op_args){.conv = {.input = &input->tensor,
-                                       .weight = &weight->tensor,
-                                       .positions = &positions->tensor,
-                                       .states = &states->tensor,
-                                       .state = &state->tensor,
-                                       .output = &output->tensor}});
-    return output;
-}
-
-static bool has_shape(const struct value *value, uint64_t ne0, uint64_t ne1, uint64_t ne2)
-{
-    const uint64_t *ne = value->tensor.ne;
-    return ne[0] == ne0 && ne[1] == ne1 && ne[2] == ne2;
+    return add_node(graph, ENGINE_OP_CONV,
+                    &(union op_args){.conv = {.input = &input->tensor,
+                                              .weight = &weight->tensor,
+                                              .positions = &positions->tensor,
+                                              .states = &states->tensor,
+                                              .state = &state->tensor,
+                                              .output = &output->tensor}});
 }
 
 struct value *graph_scan(struct graph *graph, const struct scan_operands *x, struct value *state)
@@ -482,44 +427,21 @@ struct value *graph_scan(struct graph *graph, const struct scan_operands *x, str
     struct value *positions = graph_input(graph, INPUT_POSITIONS), *states = graph_input(graph, INPUT_STATES);
     if (!have(graph, "scan", x->q, x->k) || !have(graph, "scan", x->v, state) || !positions || !states)
         return NULL;
-    const uint64_t key_dim = x->q->tensor.ne[0], n_groups = x->q->tensor.ne[1],
-                   value_dim = x->v->tensor.ne[0], n_heads = x->v->tensor.ne[1],
-                   n_tokens = graph->shape.n_tokens;
-    uint64_t n_decay = !x->decay ? 0 : x->rates ? value_dim : x->decay->tensor.ne[0] == 1 ? 1 : key_dim;
-    bool shared = n_heads % n_groups == 0 && x->q->tensor.ne[2] == n_tokens;
-    if (!check(graph, shared && has_shape(x->k, key_dim, n_groups, n_tokens), "scan", x->q, x->k) ||
-        !check(graph, x->v->tensor.ne[2] == n_tokens, "scan", x->v, x->q) ||
-        !check(graph, has_shape(state, value_dim, key_dim, n_heads), "scan", state, x->v))
-        return NULL;
-    if (x->decay && !check(graph, has_shape(x->decay, n_decay, n_heads, n_tokens), "scan", x->decay, x->v))
-        return NULL;
-    if (x->rates &&
-        !check(graph, has_shape(x->rates, key_dim, value_dim * n_heads, 1), "scan", x->rates, x->v))
-        return NULL;
-    if (x->a &&
-        (!have(graph, "scan", x->a, x->b) || !check(graph, same_shape(x->a, x->q), "scan", x->a, x->q) ||
-         !check(graph, same_shape(x->b, x->q), "scan", x->b, x->q)))
-        return NULL;
-    if (x->erase && !check(graph, has_shape(x->erase, 1, n_heads, n_tokens), "scan", x->erase, x->v))
-        return NULL;
-    if (x->bonus && !check(graph, has_shape(x->bonus, key_dim, n_heads, 1), "scan", x->bonus, x->q))
-        return NULL;
     struct value *output = add_like(graph, x->v);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_SCAN,
-             &(union op_args){.scan = {.q = &x->q->tensor,
-                                       .k = &x->k->tensor,
-                                       .v = &x->v->tensor,
-                                       .decay = tensor_of(x->decay),
-                                       .rates = tensor_of(x->rates),
-                                       .a = tensor_of(x->a),
-                                       .b = tensor_of(x->b),
-                                       .erase = tensor_of(x->erase),
-                                       .bonus = tensor_of(x->bonus),
-                                       .positions = &positions->tensor,
-                                       .states = &states->tensor,
-                                       .state = &state->tensor,
-                                       .output = &output->tensor,
-                                       .scale = x->scale}});
-    return output;
+    return add_node(graph, ENGINE_OP_SCAN,
+                    &(union op_args){.scan = {.q = &x->q->tensor,
+                                              .k = &x->k->tensor,
+                                              .v = &x->v->tensor,
+                                              .decay = tensor_of(x->decay),
+                                              .rates = tensor_of(x->rates),
+                                              .a = tensor_of(x->a),
+                                              .b = tensor_of(x->b),
+                                              .erase = tensor_of(x->erase),
+                                              .bonus = tensor_of(x->bonus),
+                                              .positions = &positions->tensor,
+                                              .states = &states->tensor,
+                                              .state = &state->tensor,
+                                              .output = &output->tensor,
+                                              .scale = x->scale}});
 }

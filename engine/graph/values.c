@@ -45,7 +45,7 @@ void graph_destroy(struct graph *graph)
 
 void graph_fail(struct graph *graph, const char *format, ...)
 {
-    char message[256], layer[32] = "";
+    char message[800], layer[32] = "";
     va_list args;
     if (graph->status) return;
     va_start(args, format);

@@ -79,19 +79,11 @@ int op_conv(const struct request *request, const void *arguments, struct list *l
     struct conv_step step = {0};
     int status = view_check(request, args->input, "input", VIEW_F32, &step.input);
     if (!status) status = view_check(request, args->output, "output", VIEW_F32, &step.output);
-    if (!status) status = tensor_check(request, args->weight, "weight");
-    if (status) return status;
-    size_t n = step.input.ne[0], n_tokens = step.input.ne[1];
-    step.taps = args->weight->ne[0];
-    if (step.taps < OP_MIN_TAPS || step.taps > OP_MAX_TAPS)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "conv: %zu taps", step.taps);
-    status = shape_check(request, &step.input, "input", n, n_tokens, 1, 1);
-    if (!status) status = shape_check(request, &step.output, "output", n, n_tokens, 1, 1);
-    if (!status) status = value_rows_check(request, args->weight, "weight", step.taps, n, &step.weight);
-    if (!status)
-        status = states_check(request, args->positions, args->states, args->state, n_tokens,
-                              (const size_t[3]){n, step.taps - 1, 0}, &step.states);
+    if (!status) status = values_check(request, args->weight, "weight", &step.weight);
+    if (!status) status = states_check(request, args->positions, args->states, args->state, 2, &step.states);
     if (status || request->planning) return status;
+    size_t n = step.input.ne[0];
+    step.taps = args->weight->ne[0];
     struct conv_step *added = list_add(list, run_conv, (n + CHANNELS - 1) / CHANNELS, sizeof *added);
     if (!added) return ENGINE_ERROR_MEMORY;
     *added = step;

@@ -15,26 +15,12 @@ struct matmul_operands {
 
 /* A view [n, slots, tokens] of a tensor of that shape, or of [n, tokens] if `flat`. */
 static int slots_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
-                       bool flat, size_t n, size_t n_slots, size_t n_tokens, struct view *view)
+                       bool flat, struct view *view)
 {
     int status = view_check(request, tensor, name, VIEW_F32, view);
-    if (status) return status;
-    if (!flat) return shape_check(request, view, name, n, n_slots, n_tokens, 1);
-    status = shape_check(request, view, name, n, n_tokens, 1, 1);
-    view->ne[1] = 1, view->ne[2] = n_tokens;
+    if (status || !flat) return status;
+    view->ne[2] = view->ne[1], view->ne[1] = 1;
     view->nb[2] = view->nb[1];
-    return status;
-}
-
-static int check_matrices(const struct request *request, const struct engine_tensor *tensor, const char *name,
-                          size_t k, size_t rows, size_t n, bool several, const struct engine_weight **weight)
-{
-    uint32_t use = several ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL;
-    int status = weight_check(request, tensor, name, use, weight);
-    if (status) return status;
-    if (tensor->ne[0] != k || tensor->ne[1] != rows || tensor->ne[2] != n || tensor->ne[3] != 1)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: '%s' must be [%zu, %zu, %zu]", name, k, rows,
-                      n);
     return ENGINE_OK;
 }
 
@@ -44,69 +30,37 @@ static int check_experts(const struct request *request, const struct engine_op_m
 {
     struct columns *columns = &found->columns;
     int status = view_check(request, args->experts, "experts", VIEW_I32, &columns->experts);
+    if (!status && args->mix) status = view_check(request, args->mix, "mix", VIEW_F32, &found->mix);
     if (status) return status;
     columns->n_slots = columns->experts.ne[0], columns->n_tokens = columns->experts.ne[1];
-    size_t n_slots = columns->n_slots, n_tokens = columns->n_tokens;
-    status = shape_check(request, &columns->experts, "experts", n_slots, n_tokens, 1, 1);
-    if (status) return status;
-    if (n_slots > columns->n_matrices || n_slots * n_tokens > UINT32_MAX)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: cannot use %zu of %zu experts", n_slots,
-                      columns->n_matrices);
-    if (!args->mix) return ENGINE_OK;
-    status = view_check(request, args->mix, "mix", VIEW_F32, &found->mix);
-    return status ? status : shape_check(request, &found->mix, "mix", n_slots, n_tokens, 1, 1);
-}
-
-/* What goes together. */
-static int check_combination(const struct request *request, const struct engine_op_matmul *args, bool heads)
-{
-    bool scaled = args->scale != 0 && args->scale != 1;
-    if (args->mix && !args->experts)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: 'mix' requires experts");
-    if (args->experts && args->residual && !args->mix)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: with experts, a residual requires 'mix'");
-    if (heads && (args->gate || args->bias || args->residual || args->activation))
-        return refuse(request, ENGINE_ERROR_ARGUMENT,
-                      "matmul: with one matrix per head, only scale is allowed");
-    if (args->gate && (args->bias || scaled))
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a gate cannot be combined with bias or scale");
-    if (!activation_is_plain(args->activation))
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: activation %u is unknown or has parameters",
-                      args->activation);
-    return ENGINE_OK;
+    columns->shared = args->input->ne[1] == 1;
+    if (columns->n_slots * columns->n_tokens <= UINT32_MAX) return ENGINE_OK;
+    return refuse(request, ENGINE_ERROR_UNSUPPORTED,
+                  "matmul: %zu experts for each of %zu tokens are too many", columns->n_slots,
+                  columns->n_tokens);
 }
 
 static int check(const struct request *request, const struct engine_op_matmul *args,
                  struct matmul_operands *found)
 {
-    struct view input, output;
-    int status = view_check(request, args->input, "input", VIEW_F32, &input);
-    if (!status) status = view_check(request, args->output, "output", VIEW_F32, &output);
-    if (!status) status = tensor_check(request, args->weight, "weight");
-    if (status) return status;
-    size_t k = input.ne[0], rows = output.ne[0], n = args->weight->ne[2];
-    /* One head, one matrix, may be either form. */
-    bool heads = !args->experts && (n > 1 || input.ne[2] > 1), plain = !args->experts && !heads;
-    struct columns *columns = &found->columns;
-    *columns = (struct columns){.n_matrices = n, .n_slots = n, .n_tokens = input.ne[heads ? 2 : 1]};
-    status = check_combination(request, args, heads);
-    if (!status && args->experts) status = check_experts(request, args, found);
-    if (status) return status;
-    columns->shared = args->experts && input.ne[1] == 1;
-    size_t n_slots = columns->n_slots, n_tokens = columns->n_tokens;
-    status = slots_check(request, args->input, "input", plain, k, columns->shared ? 1 : n_slots, n_tokens,
-                         &found->input);
-    if (!status)
-        status = slots_check(request, args->output, "output", plain || args->mix, rows, n_slots, n_tokens,
-                             &found->output);
+    enum op_matrices matrices = op_matrices(args);
+    bool plain = matrices == OP_ONE_MATRIX;
+    size_t n = args->weight->ne[2];
+    uint32_t use = plain ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_MATRICES;
+    if (!activation_is_plain(args->activation))
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: activation %u is unknown or has parameters",
+                      args->activation);
+    found->columns =
+        (struct columns){.n_matrices = n, .n_slots = n, .n_tokens = args->input->ne[plain ? 1 : 2]};
+    int status = ENGINE_OK;
+    if (matrices == OP_MATRIX_PER_EXPERT) status = check_experts(request, args, found);
+    if (!status) status = slots_check(request, args->input, "input", plain, &found->input);
+    if (!status) status = slots_check(request, args->output, "output", plain || args->mix, &found->output);
     if (!status && args->residual)
-        status = slots_check(request, args->residual, "residual", true, rows, 1, n_tokens, &found->residual);
-    if (!status)
-        status = check_matrices(request, args->weight, "weight", k, rows, n, !plain, &found->weights[0]);
-    if (!status && args->gate)
-        status = check_matrices(request, args->gate, "gate", k, rows, n, !plain, &found->weights[1]);
-    if (!status) status = value_rows_check(request, args->bias, "bias", rows, n, &found->bias);
-    return status;
+        status = slots_check(request, args->residual, "residual", true, &found->residual);
+    if (!status) status = weight_check(request, args->weight, "weight", use, &found->weights[0]);
+    if (!status && args->gate) status = weight_check(request, args->gate, "gate", use, &found->weights[1]);
+    return status ? status : values_check(request, args->bias, "bias", &found->bias);
 }
 
 /* ---- The operation --------------------------------------------------------------------------------- */

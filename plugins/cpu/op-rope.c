@@ -109,15 +109,8 @@ int op_rope(const struct request *request, const void *arguments, struct list *l
     int status = view_check(request, args->input, "input", VIEW_F32, &step.input);
     if (!status) status = view_check(request, args->output, "output", VIEW_F32, &step.output);
     if (!status) status = view_check(request, args->positions, "positions", VIEW_I32, &positions);
+    if (!status) status = values_check(request, args->factors, "factors", &factors);
     if (status) return status;
-    const size_t *ne = step.input.ne;
-    status = shape_check(request, &step.input, "input", ne[0], ne[1], ne[2], 1);
-    if (!status) status = shape_check(request, &step.output, "output", ne[0], ne[1], ne[2], 1);
-    if (!status) status = shape_check(request, &positions, "positions", ne[2], 1, 1, 1);
-    if (status) return status;
-    if (args->n_dims == 0 || args->n_dims % 2 != 0 || args->n_dims > ne[0])
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: n_dims %u does not fit heads of %zu values",
-                      args->n_dims, ne[0]);
     if (args->pairs != ENGINE_ROPE_HALVES && args->pairs != ENGINE_ROPE_ADJACENT)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: unknown pairs %u", args->pairs);
     if (args->reserved)
@@ -126,8 +119,8 @@ int op_rope(const struct request *request, const void *arguments, struct list *l
         return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: magnitude is %g; it must be finite",
                       (double)args->magnitude);
     if (!(args->theta > 0)) return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: theta must be above 0");
-    status = values_check(request, args->factors, "factors", args->n_dims / 2, &factors);
-    if (status || request->planning) return status;
+    if (request->planning) return ENGINE_OK;
+    const size_t *ne = step.input.ne;
     step.tasks = row_tasks(ne[2], ne[0] * ne[1] * sizeof(float));
     return append(args, list, &positions, factors, &step);
 }

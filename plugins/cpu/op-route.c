@@ -148,24 +148,16 @@ static void run_route(const void *args, const struct work *work, size_t task)
 
 /* ---- The operation --------------------------------------------------------------------------------- */
 
-static int check_shapes(const struct request *request, const struct engine_op_route *args,
-                        struct route_step *step)
+static int check_operands(const struct request *request, const struct engine_op_route *args,
+                          struct route_step *step)
 {
     int status = view_check(request, args->logits, "logits", VIEW_F32, &step->logits);
     if (!status) status = view_check(request, args->ids, "ids", VIEW_I32, &step->ids);
     if (!status) status = view_check(request, args->weights, "weights", VIEW_F32, &step->weights);
-    if (status) return status;
-    size_t n_experts = step->logits.ne[0], n_tokens = step->logits.ne[1], n_used = step->ids.ne[0];
-    status = shape_check(request, &step->logits, "logits", n_experts, n_tokens, 1, 1);
-    if (!status) status = shape_check(request, &step->ids, "ids", n_used, n_tokens, 1, 1);
-    if (!status) status = shape_check(request, &step->weights, "weights", n_used, n_tokens, 1, 1);
-    if (!status) status = values_check(request, args->bias, "bias", n_experts, &step->bias);
-    if (status) return status;
-    if (n_used > n_experts || n_experts > MAX_EXPERTS)
-        return refuse(request, ENGINE_ERROR_ARGUMENT,
-                      "route: cannot use %zu of %zu experts (the maximum is %d)", n_used, n_experts,
-                      MAX_EXPERTS);
-    return ENGINE_OK;
+    if (!status) status = values_check(request, args->bias, "bias", &step->bias);
+    if (status || step->logits.ne[0] <= MAX_EXPERTS) return status;
+    return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: %zu experts; the maximum is %d",
+                  step->logits.ne[0], MAX_EXPERTS);
 }
 
 static int check_groups(const struct request *request, const struct engine_op_route *args, size_t n_experts,
@@ -188,7 +180,7 @@ int op_route(const struct request *request, const void *arguments, struct list *
 {
     const struct engine_op_route *args = arguments;
     struct route_step step = {.function = args->function, .group_score = args->group_score};
-    int status = check_shapes(request, args, &step);
+    int status = check_operands(request, args, &step);
     if (!status) status = check_groups(request, args, step.logits.ne[0], step.ids.ne[0]);
     if (status) return status;
     if (args->function > ENGINE_ROUTE_SIGMOID)

@@ -64,29 +64,19 @@ static int append_rows(struct list *list, struct rows_step *step)
     return ENGINE_OK;
 }
 
-/* Input and output, both F32 and of one shape. */
+/* Input and output, both F32. */
 static int check_in_out(const struct request *request, const struct engine_tensor *input,
                         const char *input_name, const struct engine_tensor *output, struct rows_step *step)
 {
     int status = view_check(request, input, input_name, VIEW_F32, &step->a);
     if (!status) status = view_check(request, output, "output", VIEW_F32, &step->out);
-    const size_t *ne = step->a.ne;
-    return status ? status : shape_check(request, &step->out, "output", ne[0], ne[1], ne[2], ne[3]);
-}
-
-/* Of a's shape. */
-static int check_same(const struct request *request, const struct engine_tensor *b, const char *name,
-                      struct rows_step *step)
-{
-    int status = view_check(request, b, name, VIEW_F32, &step->b);
-    const size_t *ne = step->a.ne;
-    return status ? status : shape_check(request, &step->b, name, ne[0], ne[1], ne[2], ne[3]);
+    return status;
 }
 
 /* An activation of a's shape, of one row, or of one number for each of a's rows; or a weight of one row. */
 static int check_second(const struct request *request, const struct engine_tensor *b, struct rows_step *step)
 {
-    if (b && b->weight) return values_check(request, b, "b", step->a.ne[0], &step->b_row);
+    if (b->weight) return values_check(request, b, "b", &step->b_row);
     int status = view_check(request, b, "b", VIEW_F32, &step->b);
     if (status) return status;
     const size_t *ne = step->a.ne;
@@ -95,7 +85,7 @@ static int check_second(const struct request *request, const struct engine_tenso
         return ENGINE_OK;
     }
     step->b_is_number = step->b.ne[0] == 1;
-    return shape_check(request, &step->b, "b", step->b_is_number ? 1 : ne[0], ne[1], ne[2], ne[3]);
+    return ENGINE_OK;
 }
 
 static int binary(const struct request *request, const struct engine_op_binary *args, struct list *list,
@@ -140,7 +130,7 @@ int op_activate(const struct request *request, const void *arguments, struct lis
     struct rows_step step = {
         .op = ROWS_ACTIVATE, .kind = args->activation, .limit = args->limit, .alpha = args->alpha};
     int status = check_in_out(request, args->input, "input", args->output, &step);
-    if (!status && args->factor) status = check_same(request, args->factor, "factor", &step);
+    if (!status && args->factor) status = view_check(request, args->factor, "factor", VIEW_F32, &step.b);
     if (status) return status;
     if (args->reserved)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: the arguments are from a later version");
@@ -155,8 +145,8 @@ int op_norm(const struct request *request, const void *arguments, struct list *l
     const struct engine_op_norm *args = arguments;
     struct rows_step step = {.op = ROWS_NORM, .kind = args->kind, .epsilon = args->epsilon};
     int status = check_in_out(request, args->input, "input", args->output, &step);
-    if (!status) status = values_check(request, args->weight, "weight", step.a.ne[0], &step.b_row);
-    if (!status) status = values_check(request, args->bias, "bias", step.a.ne[0], &step.bias);
+    if (!status) status = values_check(request, args->weight, "weight", &step.b_row);
+    if (!status) status = values_check(request, args->bias, "bias", &step.bias);
     if (status) return status;
     if (args->kind != ENGINE_NORM_RMS && args->kind != ENGINE_NORM_LAYER)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: unknown kind %u", args->kind);
@@ -189,14 +179,9 @@ int op_concat(const struct request *request, const void *arguments, struct list 
     int status = view_check(request, args->a, "a", VIEW_F32, &step.a);
     if (!status) status = view_check(request, args->b, "b", VIEW_F32, &step.b);
     if (!status) status = view_check(request, args->output, "output", VIEW_F32, &step.output);
-    if (status) return status;
-    const size_t *a = step.a.ne, *b = step.b.ne;
-    status = shape_check(request, &step.a, "a", a[0], a[1], a[2], 1);
-    if (!status) status = shape_check(request, &step.b, "b", b[0], b[1] == 1 ? 1 : a[1], a[2], 1);
-    if (!status) status = shape_check(request, &step.output, "output", a[0] + b[0], a[1], a[2], 1);
     if (status || request->planning) return status;
     step.tasks = row_tasks(view_rows(&step.output), step.output.ne[0] * sizeof(float));
-    if (b[1] == 1) step.b.ne[1] = a[1], step.b.nb[1] = 0;
+    if (step.b.ne[1] == 1) step.b.ne[1] = step.a.ne[1], step.b.nb[1] = 0;
     struct concat_step *added = list_add(list, run_concat, row_task_count(step.tasks), sizeof *added);
     if (!added) return ENGINE_ERROR_MEMORY;
     *added = step;

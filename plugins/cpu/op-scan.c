@@ -150,36 +150,17 @@ static void run_scan(const void *args, const struct work *work, size_t task)
     }
 }
 
-/* The operands that share q's shape, and the numbers for each head. */
+/* The operands that may be absent. */
 static int check_optional(const struct request *request, const struct engine_op_scan *args,
                           struct scan_step *step)
 {
-    size_t n_tokens = step->q.ne[2], n_groups = step->q.ne[1];
     int status = ENGINE_OK;
-    if (!args->a != !args->b) return refuse(request, ENGINE_ERROR_ARGUMENT, "scan: 'a' or 'b' is missing");
-    if (args->erase && !args->a) return refuse(request, ENGINE_ERROR_ARGUMENT, "scan: 'erase' without 'a'");
-    if (args->rates && !args->decay)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "scan: 'rates' without 'decay'");
-    if (args->a) {
-        status = view_check(request, args->a, "a", VIEW_F32, &step->a);
-        if (!status) status = view_check(request, args->b, "b", VIEW_F32, &step->b);
-        if (!status) status = shape_check(request, &step->a, "a", step->key_dim, n_groups, n_tokens, 1);
-        if (!status) status = shape_check(request, &step->b, "b", step->key_dim, n_groups, n_tokens, 1);
-    }
-    if (args->erase && !status) {
-        status = view_check(request, args->erase, "erase", VIEW_F32, &step->erase);
-        if (!status) status = shape_check(request, &step->erase, "erase", 1, step->n_heads, n_tokens, 1);
-    }
-    if (args->decay && !status) {
-        status = view_check(request, args->decay, "decay", VIEW_F32, &step->decay);
-        size_t n = args->rates ? step->value_dim : step->decay.ne[0] == 1 ? 1 : step->key_dim;
-        if (!status) status = shape_check(request, &step->decay, "decay", n, step->n_heads, n_tokens, 1);
-    }
-    if (!status)
-        status = value_rows_check(request, args->rates, "rates", step->key_dim,
-                                  step->value_dim * step->n_heads, &step->rates);
-    if (!status)
-        status = value_rows_check(request, args->bonus, "bonus", step->key_dim, step->n_heads, &step->bonus);
+    if (args->a) status = view_check(request, args->a, "a", VIEW_F32, &step->a);
+    if (args->b && !status) status = view_check(request, args->b, "b", VIEW_F32, &step->b);
+    if (args->erase && !status) status = view_check(request, args->erase, "erase", VIEW_F32, &step->erase);
+    if (args->decay && !status) status = view_check(request, args->decay, "decay", VIEW_F32, &step->decay);
+    if (!status) status = values_check(request, args->rates, "rates", &step->rates);
+    if (!status) status = values_check(request, args->bonus, "bonus", &step->bonus);
     step->has_decay = args->decay, step->has_erase = args->erase;
     return status;
 }
@@ -190,28 +171,16 @@ static int check(const struct request *request, const struct engine_op_scan *arg
     if (!status) status = view_check(request, args->k, "k", VIEW_F32, &step->k);
     if (!status) status = view_check(request, args->v, "v", VIEW_F32, &step->v);
     if (!status) status = view_check(request, args->output, "output", VIEW_F32, &step->output);
+    if (!status) status = check_optional(request, args, step);
+    if (!status) status = states_check(request, args->positions, args->states, args->state, 3, &step->states);
     if (status) return status;
-    size_t n_groups = step->q.ne[1], n_tokens = step->q.ne[2];
     step->key_dim = step->q.ne[0], step->value_dim = step->v.ne[0], step->n_heads = step->v.ne[1];
     if (args->reserved)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: the arguments are from a later version");
-    if (step->key_dim > OP_MAX_KEYS || step->n_heads % n_groups != 0)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: %zu keys, %zu heads in %zu groups",
-                      step->key_dim, step->n_heads, n_groups);
-    step->heads_per_group = step->n_heads / n_groups;
+    step->heads_per_group = step->n_heads / step->q.ne[1];
     step->blocks_per_head = (step->value_dim + PANEL - 1) / PANEL;
     step->scale = args->scale != 0 ? args->scale : 1;
-    status = shape_check(request, &step->q, "q", step->key_dim, n_groups, n_tokens, 1);
-    if (!status) status = shape_check(request, &step->k, "k", step->key_dim, n_groups, n_tokens, 1);
-    if (!status) status = shape_check(request, &step->v, "v", step->value_dim, step->n_heads, n_tokens, 1);
-    if (!status)
-        status = shape_check(request, &step->output, "output", step->value_dim, step->n_heads, n_tokens, 1);
-    if (!status) status = check_optional(request, args, step);
-    if (!status)
-        status =
-            states_check(request, args->positions, args->states, args->state, n_tokens,
-                         (const size_t[3]){step->value_dim, step->key_dim, step->n_heads}, &step->states);
-    return status;
+    return ENGINE_OK;
 }
 
 int op_scan(const struct request *request, const void *arguments, struct list *list)

@@ -29,9 +29,9 @@ static bool view_extent(const struct engine_tensor *tensor, size_t row_size, uin
     return *bytes <= SIZE_MAX / 2;
 }
 
-int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name)
+/* Before anything but its size is read of a tensor. */
+static int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name)
 {
-    if (!tensor) return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' is missing", request->op, name);
     if (tensor->struct_size < sizeof *tensor)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the tensor struct of '%s' is too small",
                       request->op, name);
@@ -44,11 +44,27 @@ int tensor_check(const struct request *request, const struct engine_tensor *tens
     return ENGINE_OK;
 }
 
+int operands_check(const struct request *request, uint32_t op, const union op_args *args)
+{
+    int status = ENGINE_OK;
+    for (const struct op_operand *operand = op_operands(op); operand->name && !status; operand++) {
+        const struct engine_tensor *tensor = op_given(args, operand);
+        if (tensor)
+            status = tensor_check(request, tensor, operand->name);
+        else if (!(operand->flags & OP_OPTIONAL))
+            status =
+                refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' is missing", request->op, operand->name);
+    }
+    const char *misfit = status ? NULL : op_misfit(op, args);
+    if (!misfit) return status;
+    char shapes[OP_SHAPES_TEXT] = "";
+    if (!request->planning) op_print_shapes(op, args, shapes, sizeof shapes);
+    return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s: %s", request->op, misfit, shapes);
+}
+
 int view_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                unsigned types, struct view *view)
 {
-    int status = tensor_check(request, tensor, name);
-    if (status) return status;
     size_t block_length, block_size;
     if (!view_block(tensor->type, types, &block_length, &block_size))
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' cannot have type %u", request->op, name,
@@ -83,8 +99,6 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
                  uint32_t use, const struct engine_weight **weight)
 {
     *weight = NULL;
-    int status = tensor_check(request, tensor, name);
-    if (status) return status;
     const struct weight_type *type = weight_type(tensor->type);
     if (!type || tensor->ne[0] % type->block_length != 0)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' has an unsupported type", request->op,
@@ -109,13 +123,7 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
 }
 
 int values_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
-                 uint64_t n, const float **values)
-{
-    return value_rows_check(request, tensor, name, n, 1, values);
-}
-
-int value_rows_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
-                     uint64_t n, uint64_t rows, const float **values)
+                 const float **values)
 {
     *values = NULL;
     if (!tensor) return ENGINE_OK;
@@ -124,23 +132,10 @@ int value_rows_check(const struct request *request, const struct engine_tensor *
     if (status) return status;
     if (tensor->type != ENGINE_TYPE_F32)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' must be F32", request->op, name);
-    if (tensor->ne[0] != n || tensor->ne[1] != rows || tensor->ne[2] != 1 || tensor->ne[3] != 1)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' must be [%llu, %llu]", request->op, name,
-                      (unsigned long long)n, (unsigned long long)rows);
     if (request->planning) return ENGINE_OK;
     if (!weight->plain)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' was not created for its values", request->op,
                       name);
     *values = (const float *)(const void *)weight->plain;
     return ENGINE_OK;
-}
-
-int shape_check(const struct request *request, const struct view *view, const char *name, size_t ne0,
-                size_t ne1, size_t ne2, size_t ne3)
-{
-    if (view->ne[0] == ne0 && view->ne[1] == ne1 && view->ne[2] == ne2 && view->ne[3] == ne3)
-        return ENGINE_OK;
-    return refuse(request, ENGINE_ERROR_ARGUMENT,
-                  "%s: '%s' is [%zu, %zu, %zu, %zu], not [%zu, %zu, %zu, %zu]", request->op, name,
-                  view->ne[0], view->ne[1], view->ne[2], view->ne[3], ne0, ne1, ne2, ne3);
 }

@@ -2,6 +2,7 @@
 #ifndef CPU_OPERAND_H
 #define CPU_OPERAND_H
 
+#include "common/ops.h"
 #include "cpu.h"
 
 /* A tensor in memory. `bytes` is the distance from its first byte to its end. */
@@ -24,8 +25,9 @@ struct request {
 #define refuse(request, status, ...)                                                                         \
     ((request)->planning ? (int)(status) : cpu_host->fail((int)(status), __VA_ARGS__))
 
-/* Checks that a tensor is present and has a shape, before any other use. The checks below include this. */
-int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name);
+/* Checks that an operation's tensors are there and have shapes that match (op_misfit). It comes before the
+ * checks below, which look at types, strides and handles only. */
+int operands_check(const struct request *request, uint32_t op, const union op_args *args);
 
 /* An activation, input tensor or cache: in a buffer, with contiguous rows, of one of the types in `types`
  * (bits of VIEW_…). `name` is the argument's. */
@@ -38,17 +40,9 @@ int view_check(const struct request *request, const struct engine_tensor *tensor
 int weight_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                  uint32_t use, const struct engine_weight **weight);
 
-/* The values of an F32 weight of n elements. *values is NULL while planning, or if the tensor is absent. */
+/* The values of an F32 weight. *values is NULL while planning, or if the tensor is absent. */
 int values_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
-                 uint64_t n, const float **values);
-
-/* The same of [n, rows]. */
-int value_rows_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
-                     uint64_t n, uint64_t rows, const float **values);
-
-/* ENGINE_ERROR_ARGUMENT unless the view has this shape. */
-int shape_check(const struct request *request, const struct view *view, const char *name, size_t ne0,
-                size_t ne1, size_t ne2, size_t ne3);
+                 const float **values);
 
 /* The float32 or int32 values of row (i1, i2, i3). */
 static inline void *view_row(const struct view *view, size_t i1, size_t i2, size_t i3)

@@ -1,7 +1,6 @@
 /* ops.c: the table of operations, and the copy of an argument struct that they work with. */
 #include "ops.h"
 
-#include "common/ops.h"
 #include "common/sized.h"
 
 #define FUNCTION(number, name, ...) [ENGINE_OP_##number] = op_##name,
@@ -22,7 +21,8 @@ static int call(struct engine_device *device, bool planning, struct list *list, 
                       request.op);
     union op_args copy;
     sized_read(&copy, info->size, args);
-    return functions[op](&request, &copy, list);
+    int status = operands_check(&request, op, &copy);
+    return status ? status : functions[op](&request, &copy, list);
 }
 
 int op_supports(struct engine_device *device, uint32_t op, const void *args)

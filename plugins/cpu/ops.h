@@ -1,6 +1,6 @@
-/* ops.h: the operations. Each has one function, op_NAME, which checks the arguments and appends the
- * operation's steps, unless the engine only asks whether they are supported (request->planning; list is then
- * NULL). `args` is the operation's complete struct: members that the writer did not know are zero. */
+/* ops.h: the operations. Each has one function, op_NAME, which checks what operands_check has not and appends
+ * the operation's steps, unless the engine only asks whether they are supported (request->planning; list is
+ * then NULL). `args` is the operation's complete struct: members that the writer did not know are zero. */
 #ifndef CPU_OPS_H
 #define CPU_OPS_H
 

@@ -1,20 +1,20 @@
 /* states.c: see states.h. */
 #include "states.h"
 
+#include "common/assert.h"
+
 int states_check(const struct request *request, const struct engine_tensor *positions,
-                 const struct engine_tensor *states, const struct engine_tensor *state, size_t n_tokens,
-                 const size_t ne[3], struct states_view *view)
+                 const struct engine_tensor *states, const struct engine_tensor *state, int n_dims,
+                 struct states_view *view)
 {
     int status = view_check(request, positions, "positions", VIEW_I32, &view->positions);
     if (!status) status = view_check(request, states, "states", VIEW_I32, &view->states);
     if (!status) status = view_check(request, state, "state", VIEW_F32, &view->state);
-    if (!status) status = shape_check(request, &view->positions, "positions", n_tokens, 1, 1, 1);
-    if (!status) status = shape_check(request, &view->states, "states", n_tokens, 1, 1, 1);
     if (status) return status;
     const struct view *s = &view->state;
-    view->n_states = ne[2] ? s->ne[3] : s->ne[2];
-    view->state_bytes = ne[0] * ne[1] * (ne[2] ? ne[2] : 1) * sizeof(float);
-    status = shape_check(request, s, "state", ne[0], ne[1], ne[2] ? ne[2] : s->ne[2], ne[2] ? s->ne[3] : 1);
+    ENGINE_ASSERT(n_dims == 2 || n_dims == 3);
+    view->n_states = s->ne[n_dims];
+    view->state_bytes = s->ne[0] * s->ne[1] * (n_dims == 3 ? s->ne[2] : 1) * sizeof(float);
     size_t size = sizeof(float);
     for (size_t i = 0; i < 4 && !status; size *= s->ne[i++])
         if (s->ne[i] > 1 && s->nb[i] != size)

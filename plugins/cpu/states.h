@@ -18,11 +18,11 @@ struct states_run {
     uint8_t *state;
 };
 
-/* The three operands that concern states. `state` must be dense, [ne[0], ne[1], ne[2], n_states], or with
- * ne[2] = 0 [ne[0], ne[1], n_states]. */
+/* The three operands that concern states. `state` must be dense; each of its states has n_dims dimensions,
+ * 2 or 3. */
 int states_check(const struct request *request, const struct engine_tensor *positions,
-                 const struct engine_tensor *states, const struct engine_tensor *state, size_t n_tokens,
-                 const size_t ne[3], struct states_view *view);
+                 const struct engine_tensor *states, const struct engine_tensor *state, int n_dims,
+                 struct states_view *view);
 
 /* Declares them as read and written by the step just added. */
 void states_declare(struct list *list, const struct states_view *view);

@@ -165,23 +165,20 @@ static int check_fused_activation(const struct gpu_request *request, uint32_t ac
 static bool has_use(const struct gpu_call *call, const struct gpu_view *view)
 {
     const struct gpu_weight *weight = (const void *)view->weight;
-    bool either = view->ne[2] == 1 && call->views[OPERAND(matmul, input)].ne[1] == 1 &&
-                  call->matrices == GPU_ONE_MATRIX;
+    bool either =
+        view->ne[2] == 1 && call->views[OPERAND(matmul, input)].ne[1] == 1 && call->matrices == OP_ONE_MATRIX;
     return !weight || either ||
-           weight->uses & (call->matrices == GPU_ONE_MATRIX ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_MATRICES);
+           weight->uses & (call->matrices == OP_ONE_MATRIX ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_MATRICES);
 }
 
 static int check_matmul(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *weight = &v[OPERAND(matmul, weight)],
                           *gate = &v[OPERAND(matmul, gate)];
-    bool of_heads = weight->ne[2] > 1 || v[OPERAND(matmul, input)].ne[2] > 1;
-    call->matrices = v[OPERAND(matmul, experts)].present ? GPU_MATRIX_PER_EXPERT
-                     : of_heads                          ? GPU_MATRIX_PER_HEAD
-                                                         : GPU_ONE_MATRIX;
+    call->matrices = op_matrices(&call->args.matmul);
     if (gate->present && gate->type != weight->type)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: weight and gate have different types");
-    if (call->matrices == GPU_MATRIX_PER_EXPERT && weight->ne[2] > request->limits->max_experts)
+    if (call->matrices == OP_MATRIX_PER_EXPERT && weight->ne[2] > request->limits->max_experts)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: %llu experts are too many",
                           (unsigned long long)weight->ne[2]);
     if (!has_use(call, weight) || !has_use(call, gate))
@@ -314,9 +311,8 @@ static int check_conv(const struct gpu_request *request, struct gpu_call *call)
 static int check_scan(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *v = call->views;
-    if (v[OPERAND(scan, q)].ne[0] > OP_MAX_KEYS || v[OPERAND(scan, v)].ne[0] > MAX_SCAN_VALUES ||
-        v[OPERAND(scan, v)].ne[1] > MAX_SCAN_HEADS)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: too many keys, values or heads");
+    if (v[OPERAND(scan, v)].ne[0] > MAX_SCAN_VALUES || v[OPERAND(scan, v)].ne[1] > MAX_SCAN_HEADS)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: too many values or heads");
     int status = check_state(request, &v[OPERAND(scan, state)]);
     return status ? status : check_reserved(request, call->args.scan.reserved);
 }
@@ -334,14 +330,13 @@ static int (*const checks[])(const struct gpu_request *request, struct gpu_call 
     [ENGINE_OP_SCAN] = check_scan,
 };
 
-/* Taps are counted before shapes are compared: a weight of one has none that would fit. */
 static int check_shapes(const struct gpu_request *request, const struct gpu_call *call)
 {
-    const uint64_t taps = call->op == ENGINE_OP_CONV ? call->args.conv.weight->ne[0] : OP_MIN_TAPS;
-    if (taps < OP_MIN_TAPS || taps > OP_MAX_TAPS)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "conv: %llu taps", (unsigned long long)taps);
     const char *misfit = op_misfit(call->op, &call->args);
-    return misfit ? gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s", request->op, misfit) : ENGINE_OK;
+    if (!misfit) return ENGINE_OK;
+    char shapes[OP_SHAPES_TEXT] = "";
+    if (!request->planning) op_print_shapes(call->op, &call->args, shapes, sizeof shapes);
+    return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s: %s", request->op, misfit, shapes);
 }
 
 int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call)

@@ -56,15 +56,12 @@ struct gpu_view {
     bool is_weight;
 };
 
-/* The matrices of its weight that a matmul uses. */
-enum gpu_matrices { GPU_ONE_MATRIX, GPU_MATRIX_PER_HEAD, GPU_MATRIX_PER_EXPERT };
-
 /* A checked operation. */
 struct gpu_call {
     uint32_t op;
     struct gpu_view views[OP_MAX_OPERANDS]; /* at the numbers from OPERAND */
     union op_args args;                     /* of its tensors, use the views */
-    enum gpu_matrices matrices;             /* of MATMUL */
+    enum op_matrices matrices;              /* of MATMUL */
     uint64_t key_step;                      /* of ATTENTION: bytes from one row of a cache to the next */
     uint64_t value_step;                    /* of v; the same as k's if v is a part of k */
 };

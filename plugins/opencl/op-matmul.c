@@ -113,13 +113,13 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
 {
     const struct gpu_view *v = call->views, *input = &v[OPERAND(matmul, input)],
                           *weight = &v[OPERAND(matmul, weight)];
-    bool one = call->matrices == GPU_ONE_MATRIX;
+    bool one = call->matrices == OP_ONE_MATRIX;
     struct matmul_form form = {.type = weight->type, .n_slots = 1, .input_slots = 1};
     form.integers = device->integers && !is_plain(form.type) && (device->small_integers || !is_small(weight));
     form.n_chunks = (input->ne[0] + CHUNK - 1) / CHUNK;
     if (!one) {
         form.n_slots =
-            call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[OPERAND(matmul, experts)].ne[0];
+            call->matrices == OP_MATRIX_PER_HEAD ? weight->ne[2] : v[OPERAND(matmul, experts)].ne[0];
         form.input_slots = input->ne[1];
     }
     form.n_columns = one ? input->ne[1] : form.n_slots * input->ne[2];
@@ -178,7 +178,7 @@ static int tile_inputs(const struct builder *builder, const struct gpu_call *cal
 {
     const struct gpu_view *input = &call->views[OPERAND(matmul, input)];
     struct builder tiles = another(builder);
-    bool one = call->matrices == GPU_ONE_MATRIX;
+    bool one = call->matrices == OP_ONE_MATRIX;
     struct {
         uint32_t k, n_places, n_chunks, tile;
         uint32_t n_slots;
@@ -258,7 +258,7 @@ static int get_form(struct builder *builder, const struct gpu_call *call, const 
     size_t group = builder->device->vectors ? 1 : form->rows > 0 ? form->rows * SHARES : GROUP_ROWS;
     if (form->rows > 0) snprintf(rows, sizeof rows, " -DROWS=%u", form->rows);
     snprintf(options, sizeof options, "-DTYPE=%u -DTOKENS=%u%s%s %s", form->type, form->tokens, rows,
-             call->matrices == GPU_ONE_MATRIX ? "" : " -DMATRICES",
+             call->matrices == OP_ONE_MATRIX ? "" : " -DMATRICES",
              form->integers ? "-DINTEGERS -DINPUT=int -DINPUT_WORDS=8" : "-DINPUT=float -DINPUT_WORDS=32");
     return get_kernel(builder, SOURCE_MATMUL, options, "matmul", group);
 }
@@ -288,7 +288,7 @@ static void set_output(const struct gpu_call *call, const struct matmul_form *fo
     }
     p->output_offset = (uint32_t)(output->offset / 4);
     p->stride1 = stride(output, 1);
-    p->stride2 = call->matrices == GPU_ONE_MATRIX ? p->stride1 : stride(output, 2);
+    p->stride2 = call->matrices == OP_ONE_MATRIX ? p->stride1 : stride(output, 2);
 }
 
 static void size_matmul(struct builder *builder, const struct matmul_form *form, uint64_t panels)
@@ -331,8 +331,7 @@ static int multiply_part(struct builder *builder, const struct gpu_call *call, c
     p->first_panel = (uint32_t)part->first_panel;
     p->n_panels = (uint32_t)part->n_panels;
     set_parameters(builder, p, sizeof *p);
-    size_matmul(builder, form,
-                call->matrices == GPU_ONE_MATRIX ? part->n_panels : (uint64_t)p->matrix_panels);
+    size_matmul(builder, form, call->matrices == OP_ONE_MATRIX ? part->n_panels : (uint64_t)p->matrix_panels);
     return finish(builder);
 }
 

@@ -175,7 +175,7 @@ static struct product make_product(const struct engine_device *device, const str
 {
     const struct gpu_view *v = call->views, *weight = &v[OPERAND(matmul, weight)];
     struct product product = {.call = call, .n_slots = 1, .tokens = count};
-    int dimension = call->matrices == GPU_ONE_MATRIX ? 1 : 2;
+    int dimension = call->matrices == OP_ONE_MATRIX ? 1 : 2;
     product.input = of_tokens(&v[OPERAND(matmul, input)], dimension, first, count);
     product.output =
         of_tokens(&v[OPERAND(matmul, output)], v[OPERAND(matmul, mix)].present ? 1 : dimension, first, count);
@@ -185,7 +185,7 @@ static struct product make_product(const struct engine_device *device, const str
     product.n_panels = (weight->ne[1] + PANEL_ROWS - 1) / PANEL_ROWS;
     product.aligned = is_aligned(&product.input);
     bool whole = product.aligned && weight->ne[0] % 32 == 0;
-    if (call->matrices == GPU_MATRIX_PER_EXPERT) {
+    if (call->matrices == OP_MATRIX_PER_EXPERT) {
         product.n_slots = (uint32_t)product.experts.ne[0];
         group_columns(device, weight->type, weight->ne[2], whole, &product);
         uint64_t columns = (uint64_t)count * product.n_slots;
@@ -194,7 +194,7 @@ static struct product make_product(const struct engine_device *device, const str
         if (product.matrices == BY_GROUP) product.scratch += aligned_size((3 * product.tiles + columns) * 4);
         return product;
     }
-    if (call->matrices == GPU_MATRIX_PER_HEAD) {
+    if (call->matrices == OP_MATRIX_PER_HEAD) {
         product.matrices = BY_HEAD;
         product.n_slots = (uint32_t)weight->ne[2];
     }
@@ -205,7 +205,7 @@ static struct product make_product(const struct engine_device *device, const str
 
 uint64_t op_matmul_scratch(const struct engine_device *device, const struct gpu_call *call)
 {
-    if (call->matrices != GPU_MATRIX_PER_EXPERT) return 0;
+    if (call->matrices != OP_MATRIX_PER_EXPERT) return 0;
     return make_product(device, call, 0, most_tokens(call)).scratch;
 }
 
@@ -367,8 +367,8 @@ int op_matmul(struct builder *builder, const struct gpu_call *call)
     const struct memory_range *scratch = NULL;
     uint64_t size = op_matmul_scratch(builder->device, call);
     uint32_t tokens =
-        (uint32_t)call->views[OPERAND(matmul, input)].ne[call->matrices == GPU_ONE_MATRIX ? 1 : 2];
-    uint32_t most = call->matrices == GPU_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
+        (uint32_t)call->views[OPERAND(matmul, input)].ne[call->matrices == OP_ONE_MATRIX ? 1 : 2];
+    uint32_t most = call->matrices == OP_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
     int status = size > 0 ? scratch_get(builder->device, size, &scratch) : ENGINE_OK;
     for (uint32_t first = 0; first < tokens && !status; first += most) {
         struct builder each = {.device = builder->device, .commands = builder->commands};

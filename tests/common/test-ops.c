@@ -93,3 +93,17 @@ Test(ops, unknown_ones_have_no_operands)
     cr_expect(!op_has(77, OP_CACHE, OP_BOTH));
     cr_expect_str_eq(op_misfit(77, NULL), "it is no operation");
 }
+
+Test(ops, shapes_are_printed_as_far_as_there_is_room)
+{
+    const struct engine_tensor source = {.ne = {64, 320, 1, 1}}, rows = {.ne = {5, 1, 1, 1}},
+                               output = {.ne = {64, 5, 1, 3}};
+    const union op_args args = {.get_rows = {.source = &source, .rows = &rows, .output = &output}};
+    char text[80], little[20];
+    op_print_shapes(ENGINE_OP_GET_ROWS, &args, text, sizeof text);
+    cr_expect_str_eq(text, "source [64, 320], rows [5], output [64, 5, 1, 3]");
+    op_print_shapes(ENGINE_OP_GET_ROWS, &args, little, sizeof little);
+    cr_expect_str_eq(little, "source [64, 320], r");
+    op_print_shapes(77, &args, text, sizeof text);
+    cr_expect_str_eq(text, "");
+}

@@ -87,6 +87,8 @@ Test(graph, products_and_sums_of_other_shapes_are_refused)
 {
     struct value *x = embedding(), *down = graph_weight(graph, 96, 64, "blk.0.ffn_down.weight");
     expect_failure(graph_matmul(graph, down, x), "blk.0.ffn_down.weight of 96 x 64");
+    cr_assert_not_null(strstr(error_message(), "weight [96, 64], input [64, 5], output [64, 5]"), "%s",
+                       error_message());
 }
 
 Test(graph, sums_want_the_same_shape_a_row_or_a_number_for_each)
@@ -103,6 +105,14 @@ Test(graph, norms_of_another_width_are_refused)
     graph->layer = 3;
     expect_failure(graph_norm(graph, x, weight, NULL, ENGINE_NORM_RMS, 1e-5f),
                    "layer 3: norm: blk.0.attn_norm.weight");
+}
+
+Test(graph, heads_share_those_of_the_keys_evenly)
+{
+    graph->layer = 0;
+    struct value *k = graph_cache(graph, 16, 3, false), *q = graph_reshape(graph, embedding(), 16, 4, 5);
+    const struct attention_options options = {.scale = 1};
+    expect_failure(graph_attention(graph, q, k, k, &options), "attention: the heads cannot share");
 }
 
 Test(graph, views_stay_within_what_they_show)
@@ -128,8 +138,8 @@ Test(graph, rows_outside_a_tensor_are_refused)
 Test(graph, tokens_go_to_some_of_the_experts_there_are)
 {
     const struct route_options options = {.n_used = 65};
-    graph_route(graph, embedding(), &options);
-    cr_assert_eq(graph->status, ENGINE_ERROR_DATA);
+    const struct routes routes = graph_route(graph, embedding(), &options);
+    expect_failure(routes.ids, "route: more experts would be used than there are: logits [64, 5]");
 }
 
 /* ---- What comes of it ---- */

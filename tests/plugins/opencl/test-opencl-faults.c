@@ -480,7 +480,7 @@ Test(opencl_oclgrind, operations_of_other_families)
                                           .bias = true,
                                           .kind = ENGINE_NORM_LAYER,
                                           .epsilon = 1e-5f};
-    static const struct concat_case concat = {
+    static const struct concat_case joined = {
         .n_a = 17, .n_b = 5, .n_heads = 3, .tokens = 2, .one_each = true};
     static const char *const forms[] = {"vectors", "groups"};
     skip_without_oclgrind();
@@ -497,7 +497,7 @@ Test(opencl_oclgrind, operations_of_other_families)
         for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
             free(run_attention_case(&fixture, &attentions[i]));
         free(run_rows_case(&fixture, &norm));
-        free(run_concat_case(&fixture, &concat));
+        free(run_concat_case(&fixture, &joined));
         fixture_close(&fixture);
         expect_silence(log, forms[form]);
     }
