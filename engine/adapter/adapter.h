@@ -1,8 +1,7 @@
 /* adapter.h: low-rank adapters (LoRA, Hu et al., arXiv 2106.09685): changes to matrices of a model. A
  * matrix W [n_in, n_out] becomes W + scale * B A, which is never computed: y = W x + scale * B (A x).
  * adapter.c reads the files of llama.cpp's converter, peft.c the folders of Hugging Face's PEFT, tasks.c
- * those of tasks, which Jina Embeddings 3 has in its own directory.
- * graph/adapters.c applies them. */
+ * those that a model has for its tasks, in its own directory. graph/adapters.c applies them. */
 #ifndef ENGINE_ADAPTER_ADAPTER_H
 #define ENGINE_ADAPTER_ADAPTER_H
 

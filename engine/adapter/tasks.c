@@ -1,7 +1,7 @@
-/* tasks.c: the adapters that a model has for its tasks, in its own directory, as Jina Embeddings 3 does. Its
- * first checkpoint stores those of all tasks with the matrices: MODULE.parametrizations.weight.0.lora_A
+/* tasks.c: the adapters that a model has for its tasks, in its own directory. Some
+ * checkpoints store those of all tasks with the matrices: MODULE.parametrizations.weight.0.lora_A
  * [tasks, r, n_in] and .lora_B [tasks, n_out, r], of tables whose rows are looked up [tasks, n_rows, r] and
- * [tasks, r, n_values]; config.json has lora_adaptations, the names of the tasks, and lora_alpha. Later ones
+ * [tasks, r, n_values]; config.json has lora_adaptations, the names of the tasks, and lora_alpha. Others
  * have folders of PEFT, which are called like the tasks, with _ for dots and dashes. */
 #include <limits.h>
 #include <stdio.h>

@@ -2,9 +2,14 @@
  * file, which says everything that the engine treats in its own way for the family. Nothing outside this
  * folder compares the name of a family. Members that are zero mean the usual, which is what Llama has.
  *
+ * Names that only look like families' stand elsewhere: GGUF's of tokenizers and pre-tokenizers (plugins),
+ * llama.cpp's of templates (template/), and ENGINE_REPLY_… of formats (reply/). A format is called like the
+ * models that wrote it first, but the template decides which one a model writes: models of any family are
+ * tuned to any of them, so their marks belong to no family.
+ *
  * Read llama.c first. families.h lists all families, decoder.h has what their graphs share. Readers of
  * this header: the plan (read, build), model/hf/ (hf), adapter/, embedding/ (classifier), quantize/,
- * reply/. */
+ * reply/, vocabulary/ (tokenizer). */
 #ifndef ENGINE_ARCH_ARCH_H
 #define ENGINE_ARCH_ARCH_H
 
@@ -116,6 +121,16 @@ struct hf_key_names {
     const char *layer_types;   /* NULL: not read */
 };
 
+/* Models of a type that score a query and a document by the logits of two tokens. Their directories look like
+ * those of the type's other models. */
+struct hf_reranker {
+    const char *models;    /* in messages */
+    const char *name;      /* part of general.name, in any case */
+    const char *title;     /* or part of README.md */
+    const char *labels[2]; /* tokens; the head is their rows of the output matrix */
+    const char *prompt;    /* as published; {query} and {document} stand for the texts */
+};
+
 /* A model_type that runs as the family, with transformers' defaults of what its config.json leaves out. */
 struct hf_type {
     const char *name;    /* model_type; NULL: the end of the list */
@@ -153,9 +168,9 @@ struct hf_type {
     struct hf_option options[4];
     void (*read)(struct hf_config *config);            /* what rows can't say; NULL: nothing */
     void (*read_classifier)(struct hf_config *config); /* the same of a classification head */
-    bool positions_follow_padding; /* the first token has the position after pad_token_id's */
-    bool has_pooler;               /* its classifier reads pooler.dense; others may have one left over */
-    bool may_rerank;               /* models named rerankers of it answer yes or no, see sentence.c */
+    bool positions_follow_padding;      /* the first token has the position after pad_token_id's */
+    bool has_pooler;                    /* its classifier reads pooler.dense; others may have one left over */
+    const struct hf_reranker *reranker; /* NULL: none of its models is one */
 };
 
 struct hf_family {
@@ -238,6 +253,12 @@ struct architecture {
         const char *activation; /* NULL: tanh */
         bool takes_mean;        /* else an encoder's first state, a decoder's last */
     } classifier;
+    /* Which special tokens take in the white space beside them, which GGUF files don't say; the keys
+     * engine.tokenizer.strip_… of docs/tokenizers.md. NULL: none. */
+    struct {
+        const char *strip_left, *strip_right_but;
+        const char *names[2]; /* only of models whose general.name has one of these; NULL: of all */
+    } tokenizer;
     /* A tokenizer that knows no pairs parts two texts by two separators, as RoBERTa's does. */
     bool parts_pairs_twice;
 

@@ -84,5 +84,6 @@ const struct architecture arch_jina_bert_v3 = {
            .outer = jina_bert_v3_outer,
            .left_out = jina_bert_v3_left_out,
            .has_layer_norms = true},
+    .tokenizer = {.strip_left = "<mask>"},
     .parts_pairs_twice = true,
 };

@@ -121,4 +121,5 @@ const struct architecture arch_modern_bert = {
            .outer = modern_bert_outer,
            .has_layer_norms = true},
     .classifier = {.activation = "gelu", .takes_mean = true},
+    .tokenizer = {.strip_left = "[MASK]", .names = {"modern-bert"}},
 };

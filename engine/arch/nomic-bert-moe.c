@@ -88,4 +88,5 @@ const struct architecture arch_nomic_bert_moe = {
            .outer = encoder_outer,
            .forms = nomic_bert_moe_forms,
            .has_layer_norms = true},
+    .tokenizer = {.strip_left = "<mask>"},
 };

@@ -39,4 +39,5 @@ const struct architecture arch_phi3 = {
     .read = phi3_read,
     .build = decoder_build,
     .hf = {.types = phi3_types, .writes_original_context = true},
+    .tokenizer = {.strip_right_but = "<s> <unk> <|endoftext|>", .names = {"phi-3", "phi3"}},
 };

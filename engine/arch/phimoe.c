@@ -68,4 +68,5 @@ const struct architecture arch_phimoe = {
     .read = phimoe_read,
     .build = decoder_build,
     .hf = {.types = phimoe_types, .modules = mixtral_modules},
+    .tokenizer = {.strip_right_but = "<s> <unk> <|endoftext|>", .names = {"phi-3", "phi3"}},
 };

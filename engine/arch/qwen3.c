@@ -12,6 +12,20 @@ static void qwen3_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
+static const struct hf_reranker qwen3_reranker = {
+    .models = "Qwen3-Reranker",
+    .name = "qwen3 reranker",
+    .title = "# qwen3-reranker",
+    .labels = {"yes", "no"},
+    .prompt =
+        "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+        "Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+        "<|im_start|>user\n"
+        "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n"
+        "<Query>: {query}\n<Document>: {document}<|im_end|>\n"
+        "<|im_start|>assistant\n<think>\n\n</think>\n\n",
+};
+
 static const struct hf_type qwen3_types[] = {
     {.name = "qwen3",
      .keys = {.window_switch = "use_sliding_window", .layer_types = "layer_types"},
@@ -25,7 +39,7 @@ static const struct hf_type qwen3_types[] = {
      .windows = HF_WINDOWS_FROM,
      .window = 4096,
      .options = {HF_ATTENTION_BIAS},
-     .may_rerank = true},
+     .reranker = &qwen3_reranker},
     {0},
 };
 

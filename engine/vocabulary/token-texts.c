@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "arch/arch.h"
 #include "base/error.h"
 #include "common/assert.h"
 #include "common/text.h"
@@ -98,6 +100,49 @@ int token_is_hidden(const struct token_texts *texts, int32_t id)
 
 /* ---- The functions of engine.h ------------------------------------------------------------------------- */
 
+/* Whether a text has these words, in any case. */
+static bool has_words(struct engine_string text, const char *words)
+{
+    size_t n = strlen(words);
+    for (size_t i = 0; i + n <= text.length; i++)
+        if (strncasecmp(text.data + i, words, n) == 0) return true;
+    return false;
+}
+
+/* The family of a model's file, if what it says of tokenizers holds for the model; or NULL. */
+static const struct architecture *find_family(const struct metadata *metadata)
+{
+    struct engine_string value = {"", 0};
+    char name[64];
+    if (!metadata_string(metadata, "general.architecture", &value) || value.length >= sizeof name)
+        return NULL;
+    memcpy(name, value.data, value.length);
+    name[value.length] = '\0';
+    const struct architecture *family = arch_named(name);
+    if (!family || !family->tokenizer.names[0]) return family;
+    value = (struct engine_string){"", 0};
+    metadata_string(metadata, "general.name", &value);
+    for (int i = 0; i < 2 && family->tokenizer.names[i]; i++)
+        if (has_words(value, family->tokenizer.names[i])) return family;
+    return NULL;
+}
+
+/* What a family says in place of its files, then what the file says. `context`: the metadata, as in all of
+ * its getters. */
+static int get_string(void *context, const char *key, struct engine_string *value)
+{
+    const struct architecture *family =
+        strncmp(key, "engine.tokenizer.", 17) == 0 ? find_family(context) : NULL;
+    const char *text = !family                                           ? NULL
+                       : strcmp(key, "engine.tokenizer.strip_left") == 0 ? family->tokenizer.strip_left
+                       : strcmp(key, "engine.tokenizer.strip_right_but") == 0
+                           ? family->tokenizer.strip_right_but
+                           : NULL;
+    if (!text) return metadata_string(context, key, value) ? ENGINE_OK : ENGINE_ERROR_NOT_FOUND;
+    *value = (struct engine_string){text, strlen(text)};
+    return ENGINE_OK;
+}
+
 int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
                            struct engine_tokenizer **tokenizer)
 {
@@ -127,7 +172,9 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
         }
         const struct engine_tokenizer_api *found = plugin->info->tokenizers;
         error_clear();
-        int status = found->create(&model->getters, &model->tokenizer);
+        struct engine_metadata getters = model->getters;
+        getters.get_string = get_string;
+        int status = found->create(&getters, &model->tokenizer);
         if (status != ENGINE_OK && !error_message()[0])
             error_raise(status, "%s: the plugin created no tokenizer", plugin->name);
         if (status != ENGINE_OK) return error_wrap(status, "%s", path);

@@ -374,7 +374,7 @@ void hf_find_windows(struct hf_config *config)
     if (config->status || config->has_found_windows) return;
     config->has_found_windows = true;
     if (keys->layer_types && read_types(config)) return;
-    /* The pattern of exaone4 may be a text of letters for layers, which its layer_types repeats. */
+    /* A pattern may be a text of letters for layers, which layer_types repeats. */
     uint32_t period = type->window_period;
     if (json_is_integer(hf_get(config->json, keys->window_period)))
         period = hf_count(config, config->json, keys->window_period, period);
@@ -396,7 +396,7 @@ static void read_windows(struct hf_config *config)
     if (config->status || type->windows == HF_WINDOWS_NONE) return;
     bool given = json_object_get(config->json, keys->window) != NULL; /* may be null */
     uint32_t window = hf_count(config, config->json, keys->window, given ? 0 : type->window);
-    /* In transformers, ModernBERT's class has its window also by half its length. */
+    /* Such types have the window also by half its length, for transformers' classes. */
     if (type->windows == HF_WINDOWS_FIRST && hf_get(config->json, "sliding_window"))
         window = 2 * hf_count(config, config->json, "sliding_window", 0);
     if (keys->window_switch && !hf_flag(config, config->json, keys->window_switch, false)) window = 0;

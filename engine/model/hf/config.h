@@ -28,13 +28,13 @@ struct hf_config {
     struct metadata *metadata;
     uint32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_context;
     uint32_t n_rope;          /* rotated values of a head */
-    uint32_t n_nope, n_value; /* of DeepSeek's heads: values of a key that aren't rotated, and of a value */
-    uint32_t n_unused_rows;   /* of learnt positions, before that of the first token (RoBERTa) */
+    uint32_t n_nope, n_value; /* of latent attention: values of a key that aren't rotated, and of a value */
+    uint32_t n_unused_rows;   /* of learnt positions, before that of the first token */
     uint32_t n_table_rows;    /* of per_layer_token_embd, with zeros for those not stored; 0: the stored */
-    uint32_t n_groups;        /* of heads that share keys and a norm (Mamba 2); 0: other families */
-    uint32_t n_experts;       /* whose matrices are stored as one (Nomic); 0: other families */
+    uint32_t n_groups;        /* of heads of a scan that share keys and a norm; 0: there are none */
+    uint32_t n_experts;       /* whose matrices are stored as one; 0: each has its own */
     uint32_t n_ff;            /* feed_forward_length */
-    /* Of a delta net (Qwen 3 Next): heads of queries and keys, of values, and the sizes of both */
+    /* Of a delta net: heads of queries and keys, of values, and the sizes of both */
     uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
     bool has_own_heads;   /* the family has written the metadata of heads */
     bool has_own_lengths; /* and feed_forward_length */
@@ -43,7 +43,7 @@ struct hf_config {
     bool has_rope[HF_MAX_LAYERS]; /* of families with layers without rope */
     bool slides[HF_MAX_LAYERS];   /* has a window, once hf_find_windows has run: */
     bool has_found_windows;
-    bool shared_is_dense; /* what Granite calls a shared expert is the whole feed-forward network */
+    bool shared_is_dense; /* what is stored as a shared expert is the whole feed-forward network */
     const struct hf_factor *factors_of_rows; /* multiplied into weights; ends with a NULL name; NULL: none */
     uint32_t n_dense;                        /* the last of the model's files: of steps behind the pooling */
     bool has_logit_score;                    /* modules.json scores by the logits of two tokens */
@@ -54,12 +54,12 @@ struct hf_config {
     enum hf_method method;
     uint32_t block_rows, block_columns; /* values that share a scale; block_columns 0: a whole row */
     uint32_t zero_offset;               /* added to GPTQ's stored zeros */
-    bool rounds_online;                 /* BitNet: matrices are stored as they were trained */
-    bool divides_by_scale;              /* BitNet: the stored scale is the inverse */
+    bool rounds_online;                 /* of three values: matrices are stored as they were trained */
+    bool divides_by_scale;              /* of three values: the stored scale is the inverse */
     int status;                         /* the first error */
 };
 
-/* What rows of a family's matrices are multiplied by (Falcon-H1). */
+/* What rows of a family's matrices are multiplied by. */
 struct hf_factor {
     const char *tensor;  /* after "blk.N."; or a name outside the layers */
     uint32_t first, end; /* rows; end 0: all */

@@ -129,8 +129,8 @@ int hf_read_sentence(struct hf_config *config, const char *folder);
 /* Whether sentence_bert_config.json asks for lower case (do_lower_case). */
 int hf_lowers_case(const char *folder, bool *lowers);
 
-/* Gives a model that is a Qwen3-Reranker by its name (general.name) or by the title of the folder's
- * README.md the tensor cls.output.weight, labels, and the published prompt as
+/* Gives a model that is a reranker of its type (struct hf_reranker), by its name (general.name) or by the
+ * title of the folder's README.md, the tensor cls.output.weight, labels, and the published prompt as
  * tokenizer.chat_template.rerank. Call it after the tensors, the name and the tokenizer have been read;
  * there must be room for a tensor. ENGINE_ERROR_DATA: a token is missing; ENGINE_ERROR_UNSUPPORTED:
  * modules.json scores by logits, but it is another model. */

@@ -1,13 +1,14 @@
 /* sentence.c: what a directory says of embeddings and scores of texts: the steps of sentence-transformers
  * (modules.json), how long texts may be and what is put before them, classification heads
- * (…ForSequenceClassification), and Qwen3-Reranker. What GGUF has no key for gets names of the engine's;
- * engine/embedding/embedding.h says what they mean. */
+ * (…ForSequenceClassification), and rerankers that answer with one of two tokens. What GGUF has no key for
+ * gets names of the engine's; engine/embedding/embedding.h says what they mean. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "arch/arch.h"
 #include "base/error.h"
 #include "common/printable.h"
 #include "model/file.h"
@@ -342,7 +343,7 @@ static void read_prompts(struct hf_config *config, const char *folder)
     json_t *json;
     config->status = open_first(folder, names, path, &json);
     const json_t *prompts = json_object_get(json, "prompts");
-    if (json_object_size(prompts) == 0) prompts = hf_get(config->root, "task_instructions"); /* Jina's */
+    if (json_object_size(prompts) == 0) prompts = hf_get(config->root, "task_instructions");
     const char *preset = json_string_value(json_object_get(json, "default_prompt_name"));
     if (json_object_size(prompts) > 0 && !config->status) put_prompts(config, path, prompts);
     if (preset && !config->status && !json_object_get(prompts, preset))
@@ -422,13 +423,7 @@ void hf_read_classifier(struct hf_config *config)
     if (config->type.read_classifier) config->type.read_classifier(config);
 }
 
-/* ---- Qwen3-Reranker ------------------------------------------------------------------------------------ */
-
-#define TEMPLATE                                                                                             \
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "      \
-    "Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n"   \
-    "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n"               \
-    "<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+/* ---- Rerankers by two logits --------------------------------------------------------------------------- */
 
 /* Neither the metadata nor the tensors have an index of their names yet. */
 static const struct metadata_entry *find_entry(const struct model *model, const char *key)
@@ -454,14 +449,14 @@ static bool has_words(const char *text, size_t length, const char *words)
     return false;
 }
 
-static bool is_named(const struct model *model)
+static bool is_named(const struct model *model, const struct hf_reranker *reranker)
 {
     const struct metadata_entry *entry = find_entry(model, "general.name");
     const struct engine_string *name = entry ? entry->values : NULL;
-    return name && has_words(name->data, name->length, "qwen3 reranker");
+    return name && has_words(name->data, name->length, reranker->name);
 }
 
-static bool readme_says_so(const char *folder)
+static bool readme_says_so(const char *folder, const struct hf_reranker *reranker)
 {
     char path[PATH_MAX];
     struct stat info;
@@ -474,9 +469,22 @@ static bool readme_says_so(const char *folder)
         error_clear();
         return false;
     }
-    bool found = has_words((const char *)text, (size_t)size, "# qwen3-reranker");
+    bool found = has_words((const char *)text, (size_t)size, reranker->title);
     model_unmap_file(text, size);
     return found;
+}
+
+/* The models of all families that are rerankers of this kind, for a message. */
+static const char *name_rerankers(char *text, size_t size)
+{
+    const struct architecture *family;
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; (family = arch_at(i)); i++)
+        for (const struct hf_type *type = family->hf.types; type && type->name; type++)
+            if (type->reranker && at < size)
+                at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", type->reranker->models);
+    return text;
 }
 
 static int find_token(const struct model *model, const char *text, uint64_t *id)
@@ -486,12 +494,11 @@ static int find_token(const struct model *model, const char *text, uint64_t *id)
     for (*id = 0; tokens && *id < tokens->count; ++*id)
         if (texts[*id].length == strlen(text) && memcmp(texts[*id].data, text, texts[*id].length) == 0)
             return ENGINE_OK;
-    return error_raise(ENGINE_ERROR_DATA, "%s: a Qwen3-Reranker without the token '%s'", model->path, text);
+    return error_raise(ENGINE_ERROR_DATA, "%s: a reranker without the token '%s'", model->path, text);
 }
 
-static int add_head(struct model *model)
+static int add_head(struct model *model, const char *const labels[2])
 {
-    static const char *const labels[] = {"yes", "no"};
     const struct model_tensor *matrix = find_tensor(model, "output.weight");
     if (!matrix) matrix = find_tensor(model, "token_embd.weight");
     if (!matrix || matrix->ne[1] == 0)
@@ -519,20 +526,24 @@ static int add_head(struct model *model)
 
 int hf_add_reranker(struct model *model, struct hf_config *config, const char *folder)
 {
-    static const struct engine_string labels[] = {{"yes", 3}, {"no", 2}};
+    const struct hf_reranker *reranker = config->type.reranker;
     bool is_one =
-        config->type.may_rerank && !config->is_classifier && (is_named(model) || readme_says_so(folder));
-    if (!is_one && config->has_logit_score)
+        reranker && !config->is_classifier && (is_named(model, reranker) || readme_says_so(folder, reranker));
+    if (!is_one && config->has_logit_score) {
+        char models[200];
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                           "%s/modules.json: the step 'LogitScore' is supported only for Qwen3-Reranker",
-                           folder);
+                           "%s/modules.json: the step 'LogitScore' is supported only for %s", folder,
+                           name_rerankers(models, sizeof models));
+    }
     if (!is_one) return ENGINE_OK;
-    struct engine_string *copies = metadata_allocate(model->metadata, sizeof labels);
-    if (!copies) return error_memory("metadata");
-    memcpy(copies, labels, sizeof labels);
+    struct engine_string *labels = metadata_allocate(model->metadata, 2 * sizeof *labels);
+    if (!labels) return error_memory("metadata");
+    for (int i = 0; i < 2; i++)
+        labels[i] = (struct engine_string){reranker->labels[i], strlen(reranker->labels[i])};
     hf_put_count(config, "pooling_type", 4);
-    hf_put_texts(config, "classifier.output_labels", copies, 2);
+    hf_put_texts(config, "classifier.output_labels", labels, 2);
     int status = config->status;
-    if (!status) status = metadata_add_string(model->metadata, "tokenizer.chat_template.rerank", TEMPLATE);
-    return status ? status : add_head(model);
+    if (!status)
+        status = metadata_add_string(model->metadata, "tokenizer.chat_template.rerank", reranker->prompt);
+    return status ? status : add_head(model, reranker->labels);
 }

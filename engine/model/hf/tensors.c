@@ -136,7 +136,7 @@ static void tensors_enter(struct reader *reader, const struct safetensors_tensor
     /* Of no shared expert, transformers writes matrices without rows. */
     if (stored->size == 0 && strstr(entry->name.tensor, "_shexp.")) return;
     if (!reader->config->is_classifier && strncmp(entry->name.tensor, "cls.", 4) == 0) return;
-    /* Only BERT's own classifiers read the pooler; RoBERTa's checkpoints may have one left over. */
+    /* A checkpoint whose classifier doesn't read a pooler may have one left over. */
     if (!reader->config->type.has_pooler && strstr(stored->name, "pooler.dense.")) return;
     /* Layers after the last predict further tokens. */
     if (entry->name.layer != HF_NO_NUMBER && entry->name.layer >= reader->config->n_layers) {

@@ -137,34 +137,48 @@ static bool contains_any(struct engine_string text, const char *const *parts)
     return false;
 }
 
-static void set_strip(struct vocab *vocab, const char *piece, uint32_t flag, bool on)
+/* The next of some pieces that are parted by spaces; `pieces` becomes the rest. False: there is none. */
+static bool next_piece(struct engine_string *pieces, struct engine_string *piece)
 {
-    int32_t id = marks_find(vocab, piece);
-    if (id < 0) return;
-    vocab->attributes[id] = on ? vocab->attributes[id] | flag : vocab->attributes[id] & ~flag;
+    while (pieces->length > 0 && pieces->data[0] == ' ') pieces->data++, pieces->length--;
+    const char *end = memchr(pieces->data, ' ', pieces->length);
+    *piece = (struct engine_string){pieces->data, end ? (size_t)(end - pieces->data) : pieces->length};
+    pieces->data += piece->length, pieces->length -= piece->length;
+    return piece->length > 0;
 }
 
-/* Files don't say which special tokens take in the white space around them; the model's name does. */
+static void strip_left(struct vocab *vocab, struct engine_string pieces)
+{
+    for (struct engine_string piece; next_piece(&pieces, &piece);) {
+        int32_t id = vocab_find(vocab, piece.data, piece.length);
+        if (id >= 0) vocab->attributes[id] |= VOCAB_STRIP_LEFT;
+    }
+}
+
+/* All special tokens but these. */
+static void strip_right_but(struct vocab *vocab, struct engine_string pieces)
+{
+    uint32_t special = ENGINE_TOKEN_CONTROL | ENGINE_TOKEN_USER_DEFINED | ENGINE_TOKEN_UNKNOWN;
+    for (uint32_t id = 0; id < vocab->n_tokens; id++)
+        if (vocab->attributes[id] & special) vocab->attributes[id] |= VOCAB_STRIP_RIGHT;
+    for (struct engine_string piece; next_piece(&pieces, &piece);) {
+        int32_t id = vocab_find(vocab, piece.data, piece.length);
+        if (id >= 0) vocab->attributes[id] &= ~(uint32_t)VOCAB_STRIP_RIGHT;
+    }
+}
+
+/* Files don't say which special tokens take in the white space around them. The engine does for families of
+ * models; for others the name of the pre-tokenizer tells. */
 static void mark_strips(struct vocab *vocab, const struct engine_metadata *metadata)
 {
-    struct engine_string name = {"", 0}, pre = {"", 0}, architecture = {"", 0};
-    metadata->get_string(metadata->context, "general.name", &name);
+    struct engine_string pre = {"", 0}, pieces;
     metadata->get_string(metadata->context, "tokenizer.ggml.pre", &pre);
-    metadata->get_string(metadata->context, "general.architecture", &architecture);
-    if (contains_any(pre, (const char *const[]){"jina-v2-de", "jina-v2-es", "jina-v2-code", NULL}) ||
-        contains_any(architecture, (const char *const[]){"nomic-bert-moe", "jina-bert-v3", NULL})) {
-        set_strip(vocab, "<mask>", VOCAB_STRIP_LEFT, true);
-    } else if (contains_any(name, (const char *const[]){"phi-3", "phi3", NULL})) {
-        uint32_t special = ENGINE_TOKEN_CONTROL | ENGINE_TOKEN_USER_DEFINED | ENGINE_TOKEN_UNKNOWN;
-        for (uint32_t id = 0; id < vocab->n_tokens; id++)
-            if (vocab->attributes[id] & special) vocab->attributes[id] |= VOCAB_STRIP_RIGHT;
-        set_strip(vocab, "</s>", VOCAB_STRIP_RIGHT, true);
-        set_strip(vocab, "<unk>", VOCAB_STRIP_RIGHT, false);
-        set_strip(vocab, "<s>", VOCAB_STRIP_RIGHT, false);
-        set_strip(vocab, "<|endoftext|>", VOCAB_STRIP_RIGHT, false);
-    } else if (contains(name, "modern-bert")) {
-        set_strip(vocab, "[MASK]", VOCAB_STRIP_LEFT, true);
-    }
+    if (contains_any(pre, (const char *const[]){"jina-v2-de", "jina-v2-es", "jina-v2-code", NULL}))
+        strip_left(vocab, (struct engine_string){"<mask>", 6});
+    if (metadata->get_string(metadata->context, "engine.tokenizer.strip_left", &pieces) == ENGINE_OK)
+        strip_left(vocab, pieces);
+    if (metadata->get_string(metadata->context, "engine.tokenizer.strip_right_but", &pieces) == ENGINE_OK)
+        strip_right_but(vocab, pieces);
 }
 
 void vocab_mark_special(struct vocab *vocab, const struct engine_metadata *metadata)

@@ -66,6 +66,21 @@ Test(tokenize, pieces_and_ids)
     expect(program_run(from_input, "", 0), 0, "\n", 1, "");
 }
 
+#define FAMILY(architecture, name)                                                                           \
+    "--override-kv", "general.architecture=str:" architecture, "--override-kv", "general.name=str:" name
+
+/* Files don't say which tokens take in white space; the descriptor of a family does. */
+Test(tokenize, a_family_says_which_special_tokens_take_in_white_space)
+{
+    char kept[64], taken[64];
+    snprintf(kept, sizeof kept, "2 %d %d %d\n", id_of("▁"), id_of("▁"), id_of("z")); /* a prefix, and " z" */
+    snprintf(taken, sizeof taken, "2 %d %d\n", id_of("▁"), id_of("z"));
+    expect(PROGRAM("tokenize", "-m", model, FAMILY("phi3", "Tiny Phi-3"), "--ids", "--special", "</s> z"), 0,
+           taken, strlen(taken), "");
+    expect(PROGRAM("tokenize", "-m", model, FAMILY("phi3", "Another"), "--ids", "--special", "</s> z"), 0,
+           kept, strlen(kept), "");
+}
+
 Test(tokenize, special_tokens_only_if_asked_for)
 {
     char expected[256];

@@ -181,11 +181,11 @@ Test(spm, metadata_are_heeded)
     fake_free(&vocab);
 }
 
-Test(spm, white_space_behind_special_tokens_of_phi_3)
+Test(spm, white_space_behind_special_tokens)
 {
     struct fake_vocab vocab = {0};
     make_small(&vocab);
-    fake_string(&vocab, "general.name", "Tiny Phi-3 thing");
+    fake_string(&vocab, "engine.tokenizer.strip_right_but", "<s> <none>  <unk> ");
     struct engine_tokenizer *tokenizer = fake_open(api, &vocab);
     expect_ids(api, tokenizer, "a<user> \n\t a", 0, "264 265 264");
     expect_ids(api, tokenizer, "a <user>  ", 0, "264 259 265");
@@ -194,11 +194,23 @@ Test(spm, white_space_behind_special_tokens_of_phi_3)
     fake_free(&vocab);
 }
 
+Test(spm, white_space_before_special_tokens)
+{
+    struct fake_vocab vocab = {0};
+    make_small(&vocab);
+    fake_string(&vocab, "engine.tokenizer.strip_left", " <none> <user>");
+    struct engine_tokenizer *tokenizer = fake_open(api, &vocab);
+    expect_ids(api, tokenizer, "a \n <user> a", 0, "264 265 259 264");
+    expect_ids(api, tokenizer, "a <s>a", ENGINE_ENCODE_SPECIAL, "264 259 1 264"); /* not this one */
+    api->destroy(tokenizer);
+    fake_free(&vocab);
+}
+
 Test(spm, longer_special_tokens_win)
 {
     struct fake_vocab vocab = {0};
     make_small(&vocab);
-    fake_string(&vocab, "general.name", "phi3");
+    fake_string(&vocab, "engine.tokenizer.strip_right_but", "<s>");
     int32_t x = fake_piece(&vocab, "xx", 0, USER_DEFINED), xyz = fake_piece(&vocab, "xyyz", 0, USER_DEFINED);
     int32_t yx = fake_piece(&vocab, "yxx", 0, USER_DEFINED),
             lines = fake_piece(&vocab, "\n\n", 0, USER_DEFINED);
@@ -537,7 +549,7 @@ Test(spm, random_vocabularies)
             if (random_next(&seed) % 2)
                 fake_integer(&vocab, names[i], (int64_t)(random_next(&seed) % 50) - 5);
         }
-        if (random_next(&seed) % 2) fake_string(&vocab, "general.name", "phi3");
+        if (random_next(&seed) % 2) fake_string(&vocab, "engine.tokenizer.strip_right_but", "a <b  ");
         made += fake_survives(api, &vocab, "ab<>\xE2\x96\x81 \xFF", 9, 50, &seed);
         fake_free(&vocab);
     }
