@@ -37,7 +37,7 @@ int serve(const struct arguments *arguments);
  * is then 1. */
 void server_end(struct server *server, const char *reason);
 
-/* ---- The log: log.c ---- */
+/* ---- The log: server.c ---- */
 
 /* --log-format and --log-prompts, before all else. */
 void log_begin(const struct arguments *arguments);

@@ -61,7 +61,7 @@ struct engine_string template_output_text(const struct template_output *output);
 /* Byte by byte: 1: it came from the user, 0: the template wrote it. [length of the text] */
 const unsigned char *template_output_marks(const struct template_output *output);
 
-/* ---- Named templates (named-templates.c) --------------------------------------------------------------- */
+/* ---- Named templates (engine-template.c) --------------------------------------------------------------- */
 
 /* Templates that a model without one can be given by name. */
 

@@ -1,9 +1,7 @@
 /* value.h: the values that a template computes with, and the task that owns them.
  *
- *   task.c         memory, limits, and the way out
- *   characters.c   UTF-8, and what Python says about characters
- *   text.c         texts that know who wrote each byte
- *   value.c        Python's types, as far as templates use them
+ *   value.c        tasks: memory, limits, and the way out; Python's types, as far as templates use them
+ *   text.c         UTF-8, and what Python says about characters; texts that know who wrote each byte
  *   format.c       values as texts: str(), repr(), json.dumps(), % and format()
  *
  * Values are small and copied; what they point to belongs to the task and doesn't change, except namespaces
@@ -18,7 +16,7 @@
 
 #include "plugin-api.h"
 
-/* ---- Tasks (task.c) ------------------------------------------------------------------------------------ */
+/* ---- Tasks (value.c) ----------------------------------------------------------------------------------- */
 
 /* What parsing and rendering a template have in common: memory, limits, and the way out.
  *
@@ -74,7 +72,7 @@ void task_leave(struct task *task);
 /* Ends the task. */
 _Noreturn void task_fail(struct task *task, const char *format, ...) ENGINE_PRINTF(2, 3);
 
-/* ---- Characters (characters.c) ------------------------------------------------------------------------- */
+/* ---- Characters (text.c) ------------------------------------------------------------------------------- */
 
 /* Bytes of the character that begins with `first`, in valid UTF-8. */
 static inline size_t utf8_length(unsigned char first)

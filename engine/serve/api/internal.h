@@ -9,7 +9,7 @@
 #include "serve/models/models.h"
 #include "serve/params/params.h"
 
-/* ---- openai.c: parts of answers that OpenAI's APIs share ---- */
+/* ---- chat.c: parts of answers that OpenAI's APIs share ---- */
 
 /* All functions that return JSON give new references; NULL: out of memory. */
 

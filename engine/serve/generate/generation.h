@@ -17,7 +17,7 @@
 #include "serve/models/models.h"
 #include "serve/params/params.h"
 
-/* ---- Requests to the queue: group.c ---- */
+/* ---- Groups: requests to the queue ---- */
 
 /* The requests that an exchange makes to its model's queue: as many at once as it takes, the next when one is
  * done. A group lives until each request that was submitted has had its last event; whichever thread takes
@@ -51,7 +51,7 @@ struct group {
     /* The field to blame if the queue refuses a request, with its message; NULL: none. */
     const char *(*param)(const struct group *group, const char *message);
 
-    /* group.c's */
+    /* Of the functions below. */
     pthread_mutex_t lock;
     size_t n_submitted, n_running;
     atomic_bool gone;

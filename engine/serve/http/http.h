@@ -70,7 +70,7 @@ struct route {
     void (*handle)(struct exchange *exchange);
     unsigned flags; /* enum route_flags */
 };
-extern const struct route all_routes[]; /* in routes.c; terminated by one without a method */
+extern const struct route all_routes[]; /* in routes.c, and in tests; terminated by one without a method */
 
 /* ---- The request --------------------------------------------------------------------------------------- */
 

@@ -190,7 +190,7 @@ bool access_has_key(struct access *access, const struct exchange *exchange);
  * is not this machine (DNS rebinding). True: the exchange has been answered. */
 bool access_refuse(struct access *access, struct exchange *exchange, const struct listener *listener);
 
-/* ---- tls.c: TLS with a certificate that can be read again while the server runs ---- */
+/* ---- listen.c: TLS with a certificate that can be read again while the server runs ---- */
 
 /* Reads --ssl-cert-file and --ssl-key-file; *tls is NULL without them. Returns an enum engine_status, with
  * command_error's message. Only one at a time: libmicrohttpd gives its callback no context. */

@@ -203,7 +203,7 @@ bool foreign_decides_nothing(const char *name, const json_t *value, struct api_e
  * type, or it changes the answer in a way that the server can't. */
 bool foreign_knows(const char *name, const json_t *value, struct api_error *error);
 
-/* ---- Schemas with "strict": strict.c ---- */
+/* ---- Schemas with "strict": tools.c ---- */
 
 /* Whether all keywords of a schema, and of those within it, are known, apart from those that begin with
  * "x-". */
