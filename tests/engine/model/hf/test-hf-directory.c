@@ -473,6 +473,22 @@ Test(hf_directory, refuses_weights)
     }
 }
 
+/* As transformers writes them for no shared expert. */
+Test(hf_directory, reads_past_shared_experts_without_values)
+{
+    struct model *model;
+    write_config("\"model_type\": \"afmoe\", \"hidden_size\": 8, \"num_hidden_layers\": 1");
+    write_safetensors(
+        files_path(folder, "model.safetensors"),
+        "{\"model.layers.0.mlp.shared_experts.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [0, 8], "
+        "\"data_offsets\": [0, 0]}, \"model.norm.weight\": {\"dtype\": \"F32\", \"shape\": [8], "
+        "\"data_offsets\": [0, 32]}}",
+        32);
+    cr_expect_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    cr_expect(model && model_tensor_count(model) == 1);
+    model_close(model);
+}
+
 static void keep_line(void *user, enum engine_log_level level, const char *line)
 {
     if (level == ENGINE_LOG_WARNING) snprintf(user, 512, "%s", line);
