@@ -302,7 +302,7 @@ enum engine_activation {
  * Otherwise `experts` selects matrices for each token (a mixture of experts, arXiv 2101.03961):
  *   y[m, s, t] = sum over k of weight[k, m, e] * input[k, s, t],  e = experts[s, t].
  * An input with one column per token, [k, 1, tokens], is used for every s. The steps above follow: scale,
- * bias[m, e], activation; or, with a gate, the gate's matrix e as above. Then output = y, or with `mix`
+ * bias[m, e], activation; or those with a gate, whose matrix e counts. Then output = y, or with `mix`
  *   output[m, t] = sum over s of mix[s, t] * y[m, s, t], plus residual[m, t].
  * A residual is allowed only with `mix`. Only the matrices named by `experts` are read.
  *

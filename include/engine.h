@@ -120,10 +120,10 @@ struct engine_serve_options {
 };
 /* Where the weights on the offered devices come from. */
 enum engine_serve_weights {
-    /* engine_serve_options.model where its bytes are the same; the others are sent. */
+    /* From engine_serve_options.model where its bytes equal the other process's, which sends the rest. */
     ENGINE_WEIGHTS_SAME = 0,
     ENGINE_WEIGHTS_SENT = 1, /* the other process sends them all */
-    ENGINE_WEIGHTS_OWN = 2   /* engine_serve_options.model; a long tensor that differs there is refused */
+    ENGINE_WEIGHTS_OWN = 2 /* from engine_serve_options.model; a long tensor that differs there is refused */
 };
 /* Offers this process's devices to another process, through the first backend that can do so (`serve` in
  * plugin-api.h), and returns when the other process has ended. Until then, nothing else may be done with the
@@ -217,9 +217,8 @@ struct engine_model_options {
     const char *const *overrides;
 };
 /* Opens a model as engine_model_open does, with options. ENGINE_ERROR_ARGUMENT: `load_type` is no type, or an
- * override has another form.
- * ENGINE_ERROR_UNSUPPORTED: `load_type` is set and matrices are quantised already. A value that the type
- * cannot represent is an error when a context loads the model. */
+ * override has another form. ENGINE_ERROR_UNSUPPORTED: `load_type` is set and matrices are quantised already.
+ * A value that the type cannot represent is an error when a context loads the model. */
 ENGINE_API int engine_model_open_with(struct engine *engine, const char *path,
                                       const struct engine_model_options *options,
                                       struct engine_model **model);
@@ -409,9 +408,9 @@ ENGINE_API int engine_rendered_encode(const struct engine_rendered *rendered, si
 ENGINE_API int engine_adapter_open(struct engine_model *model, const char *path,
                                    struct engine_adapter **adapter);
 
-/* The same for the adapter that a model's directory has for a task (Jina Embeddings 3): a folder of PEFT, or
- * one that is stored with the matrices. DIRECTORY/TASK is its path for engine_adapter_open.
- * ENGINE_ERROR_NOT_FOUND: the model has none for this task. */
+/* Opens the adapter that a model's directory has for a task (Jina Embeddings 3): a folder of PEFT, or one
+ * that is stored with the matrices. engine_adapter_open opens it, too, by the path DIRECTORY/TASK, and fails
+ * with the same errors. ENGINE_ERROR_NOT_FOUND: the model has no adapter for this task. */
 ENGINE_API int engine_adapter_open_task(struct engine_model *model, const char *task,
                                         struct engine_adapter **adapter);
 /* Closes an adapter that no context or plan uses any more. NULL is allowed. */
@@ -501,10 +500,10 @@ struct engine_context_options {
      * anything is loaded. */
     uint32_t n_needed;
     /* Positions of the cache for all sequences together, rounded up to whole blocks; at least n_context.
-     * Sequences take blocks as they grow. 0: n_sequences times n_context; if that is 0, too, as much of it as
-     * there is memory for. Layers with a window keep less: for
-     * each sequence the positions that its next tokens see, as many again for earlier texts, at least 1024,
-     * and one batch. Ignored for an encoder, whose cache holds one batch. */
+     * Sequences take blocks as they grow. 0: n_sequences times n_context; if n_context is 0, too, as much of
+     * that as there is memory for. Layers with a window keep less: for each sequence the positions that its
+     * next tokens see, as many again for earlier texts, at least 1024, and one batch. Ignored for an encoder,
+     * whose cache holds one batch. */
     uint32_t n_cache;
     /* [n_adapters] adapters of the model to apply together. They must stay open as long as the context. */
     struct engine_adapter *const *adapters;
@@ -565,10 +564,10 @@ typedef int (*engine_pair_sink)(void *user, const int32_t *tokens, const int32_t
  * text. */
 ENGINE_API int engine_model_encode_pair(struct engine_model *model, struct engine_string first,
                                         struct engine_string second, engine_pair_sink sink, void *user);
-/* As engine_model_encode_pair, in at most n_most tokens; 0: no limit. Texts lose their ends, and special
- * tokens stay: first the longer text until both are as long, then both, as transformers truncates pairs
- * (longest_first); with a template "rerank", only the second text. ENGINE_ERROR_DATA: even empty texts would
- * need more tokens. */
+/* Gives `sink` the tokens of a pair like engine_model_encode_pair, but at most n_most of them; 0: no limit.
+ * Texts lose their ends, special tokens stay. The longer text is cut first, until both are as long, then
+ * both, as transformers truncates pairs (longest_first); with a template "rerank", only the second text.
+ * ENGINE_ERROR_DATA: even empty texts would need more tokens. */
 ENGINE_API int engine_model_encode_pair_within(struct engine_model *model, struct engine_string first,
                                                struct engine_string second, size_t n_most,
                                                engine_pair_sink sink, void *user);
@@ -627,9 +626,9 @@ struct engine_plan_context {
 };
 ENGINE_API void engine_plan_get_context(const struct engine_plan *plan, struct engine_plan_context *out);
 
-/* As engine_plan_create, for devices that the file `cluster` describes (docs/cluster.md) instead of this
- * machine's. Each is assumed to be able to run whatever this machine's CPU can. `cluster` NULL: as
- * engine_plan_create. */
+/* Plans as engine_plan_create does, with the devices that the file `cluster` describes (docs/cluster.md).
+ * Each is assumed to be able to run everything that this machine's CPU can. `cluster` NULL: with this
+ * machine's devices. */
 ENGINE_API int engine_plan_create_on(struct engine_model *model, const struct engine_context_options *options,
                                      const char *cluster, struct engine_plan **plan);
 
@@ -911,8 +910,9 @@ struct engine_grammar_options {
     int (*gives_up)(void *user);
     void *user;
 };
-/* As engine_grammar_create, for untrusted grammars, whose reading may have to be interrupted. It also ends by
- * itself, with ENGINE_ERROR_UNSUPPORTED, after a number of steps that take about a second. */
+/* Reads a grammar as engine_grammar_create does, but an untrusted one, whose reading may have to be
+ * interrupted. It also ends by itself, with ENGINE_ERROR_UNSUPPORTED, after a number of steps that take about
+ * a second. */
 ENGINE_API int engine_grammar_create_with(struct engine_model *model,
                                           const struct engine_grammar_options *options,
                                           struct engine_grammar **grammar);
@@ -1130,7 +1130,7 @@ struct engine_request {
      * n_logprobs, n_score, ENGINE_REQUEST_KEEP and ENGINE_REQUEST_NO_TOKENS are refused. With a grammar, a
      * beam ends when no token can follow. */
     uint32_t n_beams;
-    /* Of beam search: -32 to 32, usually 1; above 0 favours long texts, below 0 short. */
+    /* For beam search: -32 to 32, usually 1; above 0 favours long texts, below 0 short. */
     float length_penalty;
     uint32_t early_stopping; /* enum engine_early_stopping */
     /* The number of tokens at the end of the prompt to score, each with an ENGINE_EVENT_SCORE; 0: none. It
@@ -1196,13 +1196,12 @@ struct engine_queue_info {
     uint32_t n_waiting, n_running;   /* requests; one that gave up its place counts as waiting */
     uint32_t n_context, n_sequences; /* as in engine_context_info */
     uint64_t n_cache, n_cached;      /* positions of the cache, and those in use */
-    /* The following eight count from the queue's creation. */
+    /* From here to n_accepted, the numbers count from the queue's creation. */
     uint64_t n_requests, n_done;              /* requests submitted; requests that ended, for any reason */
     uint64_t n_steps, n_put_back;             /* steps; how often a request gave up its place */
     uint64_t n_prompt, n_reused, n_generated; /* tokens, as in struct engine_event */
-    /* tokens guessed and guesses that came true, of ended requests. */
-    uint64_t n_guessed, n_accepted;
-    uint32_t n_kept; /* kept sequences, whose positions count as in use */
+    uint64_t n_guessed, n_accepted; /* tokens guessed and guesses that came true, of ended requests */
+    uint32_t n_kept;                /* kept sequences, whose positions count as in use */
 };
 /* [thread-safe] What the queue has done and is doing. */
 ENGINE_API int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *info);
@@ -1227,11 +1226,11 @@ enum engine_reply_format {
     ENGINE_REPLY_GEMMA4 = 10,    /* <|tool_call>call:name{…}<tool_call|> */
     ENGINE_REPLY_LFM2 = 11,      /* <|tool_call_start|>[name(key="value")]<|tool_call_end|> */
     ENGINE_REPLY_COHERE = 12,    /* <|START_ACTION|>[{"tool_name": …, "parameters": …}]<|END_ACTION|> */
-    ENGINE_REPLY_COMMAND_R = 13, /* Action: and the same in a ```json block: Command-R of 2024 */
+    ENGINE_REPLY_COMMAND_R = 13, /* Action: and ENGINE_REPLY_COHERE's array in ```json: Command-R of 2024 */
     ENGINE_REPLY_GRANITE = 14,   /* <|tool_call|>[{…}]: Granite 3, Phi-4-mini */
     ENGINE_REPLY_HUNYUAN = 15,   /* <tool_calls>[{…}]</tool_calls>: Hunyuan, Apriel */
     ENGINE_REPLY_DEEPSEEK_V3_2 = 16, /* <｜DSML｜function_calls> with <｜DSML｜invoke name="…"> */
-    ENGINE_REPLY_DEEPSEEK_V4 = 17,   /* <｜DSML｜tool_calls> with the same */
+    ENGINE_REPLY_DEEPSEEK_V4 = 17,   /* <｜DSML｜tool_calls> with <｜DSML｜invoke name="…"> */
     ENGINE_REPLY_TEMPLATE = 18       /* as the template writes them, if it is none of these */
 };
 
