@@ -1,5 +1,6 @@
 /* calls.c: reads the text of tool calls as model families write them. The text is a model's: only text that
  * is exactly a call is one. Called when a call is complete, by reply-pieces.c. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/json-read.h"
@@ -238,7 +239,12 @@ json_t *calls_read(enum calls_form form, const struct reply_layout *layout, cons
         good = span_starts(s, "<") ? layout_read(calls, s, layout_of_format(ENGINE_REPLY_HERMES), tools)
                                    : read_objects(calls, s);
         break;
-    case CALLS_LAYOUT: good = layout_read(calls, s, layout, tools); break;
+    case CALLS_LAYOUT: {
+        /* More arguments may have been to come. */
+        bool goes_on = cut && layout->kind == LAYOUT_KEYED && !layout_inner_end(layout)[0];
+        good = !goes_on && layout_read(calls, s, layout, tools);
+        break;
+    }
     case CALLS_BARE: good = layout_read(calls, s, layout_of_bare(), tools); break;
     case CALLS_PYTHON: good = read_python(calls, s, cut); break;
     case CALLS_MISTRAL: good = read_mistral(calls, s); break;
@@ -247,6 +253,19 @@ json_t *calls_read(enum calls_form form, const struct reply_layout *layout, cons
     if (good && have_names(calls, tools)) return calls;
     json_decref(calls);
     return NULL;
+}
+
+char *calls_value_text(const json_t *value)
+{
+    for (size_t digits = 15;; digits++) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        if (!text || digits == 17) return text;
+        json_t *again = json_read_text(text, JSON_DECODE_ANY, NULL);
+        bool equal = json_equal(value, again);
+        json_decref(again);
+        if (equal) return text;
+        free(text);
+    }
 }
 
 json_t *calls_named(const char *name, size_t name_length, const char *text, size_t length)

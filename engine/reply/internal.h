@@ -5,7 +5,8 @@
  *   calls.c           complete calls
  *   layout.c          those of families whose calls are described by data (layout.h)
  *   literals.c        values in other notations than JSON
- *   partial-calls.c   calls while they are written
+ *   typed-values.c    values between marks, by the tool's schema
+ *   partial-calls.c   calls while they are written (partial.h)
  *   recognise.c       which format a chat template is for */
 #ifndef ENGINE_REPLY_INTERNAL_H
 #define ENGINE_REPLY_INTERNAL_H
@@ -19,6 +20,7 @@
 #include "common/text.h"
 #include "engine.h"
 #include "reply/layout.h"
+#include "reply/partial.h"
 
 struct span;
 
@@ -32,24 +34,6 @@ static inline bool is_json_space(char c)
 }
 
 /* ---- Complete calls (calls.c) ---- */
-
-/* How the text between the marks of a call is written. */
-enum calls_form {
-    /* {"name": …, "arguments" or "parameters": {…}}, several of them, or an array of them */
-    CALLS_OBJECTS,
-    /* an object as above, or Qwen's <function=NAME><parameter=KEY>VALUE</parameter></function> */
-    CALLS_HERMES,
-    /* after <|python_tag|>: objects as above, NAME.call(KEY="VALUE", …), or a program */
-    CALLS_PYTHON,
-    /* an array of objects, or NAME[CALL_ID]ID[ARGS]{…}, without [CALL_ID]ID or [ARGS] in older ones */
-    CALLS_MISTRAL,
-    /* NAME<｜tool▁sep｜>{…}, or function<｜tool▁sep｜>NAME and the object in a ```json block */
-    CALLS_DEEPSEEK,
-    /* as the format's layout says */
-    CALLS_LAYOUT,
-    /* NAME><parameter=KEY>VALUE</parameter>, where a model has left out the mark before Qwen's elements */
-    CALLS_BARE,
-};
 
 /* The calls in `text`, as an array of {"name": string, "arguments": object, "id": string or absent}, at least
  * one. NULL: this is not a complete call, or there is no memory. `tools`, an array of OpenAI's tools or NULL,
@@ -80,62 +64,37 @@ json_t *literal_arguments(const char *text, size_t length, size_t *end);
 /* A whole value in either. */
 json_t *literal_value(const char *text, size_t length);
 
+/* The key of a member KEY separator at *at, after white space. New reference; *at moves past the separator.
+ * NULL: it is not complete, or none. */
+json_t *literal_key(const char *text, size_t length, char separator, size_t *at);
+/* A value at *at that something follows. */
+json_t *literal_complete(const char *text, size_t length, size_t *at);
+/* The length of the quotation mark that a string at the start of `text` begins with; 0: it is no string;
+ * SIZE_MAX: that is not decided yet. */
+size_t literal_quote(const char *text, size_t length);
+/* Appends what is certain of a string's text after its mark `quote` to `out`. *used: how many bytes that is,
+ * with the closing mark if *ended. False: this is no string, or no memory. */
+bool literal_string_part(const char *quote, const char *text, size_t length, struct text_buffer *out,
+                         size_t *used, bool *ended);
+
+/* ---- Values between marks: typed-values.c ---- */
+
+#define LAYOUT_TYPE_TEXT 1u /* the set of types that holds nothing but strings */
+
+/* The types that an argument may have: what the tools say, or `type`, the text before layout->after_type. */
+unsigned layout_types_of(const struct reply_layout *layout, const json_t *tools, struct span name,
+                         struct span key, struct span type);
+/* What the text between the marks stands for. New reference; NULL: it isn't UTF-8, or no memory. */
+json_t *layout_value_of(struct span text, unsigned types);
+
 /* Whether one of the tools has this name, a string. */
 bool calls_is_tool(const json_t *tools, const json_t *name);
 
+/* A value as JSON, numbers with as few digits as say the same; the caller frees it. NULL: no memory. */
+char *calls_value_text(const json_t *value);
+
 /* An array of one call with the arguments `text`, a JSON object. NULL as above. Empty arguments are {}. */
 json_t *calls_named(const char *name, size_t name_length, const char *text, size_t length);
-
-/* ---- Calls while they are written (partial-calls.c) ---- */
-
-/* A call's name as soon as it is certain, then its arguments. Only calls of tools that exist, whose arguments
- * come after the name as a JSON object, are followed. Others are read when they are complete. */
-
-enum partial_phase {
-    PARTIAL_HEAD,      /* before the arguments */
-    PARTIAL_ARGUMENTS, /* within them: the call has begun */
-    PARTIAL_TAIL,      /* after them */
-    PARTIAL_LOST       /* this is nothing that can be followed */
-};
-
-/* The calls between two marks. All zero: nothing has been read. */
-struct partial {
-    enum partial_phase phase;
-    size_t from;  /* where the call begins, or would */
-    size_t at;    /* what has been read, from the ARGUMENTS on */
-    size_t after; /* the end of the arguments of the last call that has ended */
-    uint32_t depth;
-    bool in_string, escaped;
-    uint32_t n_begun;
-};
-
-/* What the text is. */
-struct partial_text {
-    enum calls_form form;
-    const struct reply_layout *layout; /* CALLS_LAYOUT */
-    const char *function;              /* the tool, if it is known already; else NULL */
-    const char *data;
-    size_t length;       /* not less than before; what was there before is unchanged */
-    const json_t *tools; /* as calls_read has them */
-};
-
-struct partial_news {
-    bool begins, ends;  /* a call */
-    char *name, *id;    /* if it begins, for the caller to free; the id may be NULL */
-    bool out_of_memory; /* for the name or the id */
-    struct engine_string arguments;
-};
-
-/* What else is known of the calls by now; all of it after some calls. False: nothing new. */
-bool partial_next(struct partial *partial, const struct partial_text *text, struct partial_news *news);
-
-/* Whether the text ends where the arguments of another call have to begin. `news`, unless it is NULL: of that
- * call, with no arguments; it begins and ends if the call is one of a tool that exists. */
-bool partial_awaits(const struct partial *partial, const struct partial_text *text,
-                    struct partial_news *news);
-
-/* Where what belongs to none of the calls that have ended begins: after the marks that close the last one. */
-size_t partial_rest(const struct partial *partial, const struct partial_text *text);
 
 /* ---- Marks (reply.c) ---- */
 
@@ -241,8 +200,9 @@ int reply_give_up(struct engine_reply *reply, size_t length);
 
 /* `close`: the mark that ended the call; NULL: the reply did. */
 json_t *reply_read_calls(const struct engine_reply *reply, size_t length, const char *close);
-/* Hands out what is new of calls in the first `length` bytes. */
-int reply_follow_calls(struct engine_reply *reply, size_t length);
+/* Hands out what is new of calls in the first `length` bytes. `whole`: nothing more comes, and no limit cut
+ * them. */
+int reply_follow_calls(struct engine_reply *reply, size_t length, bool whole);
 /* The text of a call has ended after `length` bytes, with `close` or with the reply (NULL). `closes`: the
  * mark `close` belongs to the call, and not to what follows. */
 int reply_end_call(struct engine_reply *reply, size_t length, const char *close, bool closes);

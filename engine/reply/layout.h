@@ -8,6 +8,24 @@
 
 #define LAYOUT_MARK 64 /* room for a mark */
 
+/* How the text between the marks of a call is written. */
+enum calls_form {
+    /* {"name": …, "arguments" or "parameters": {…}}, several of them, or an array of them */
+    CALLS_OBJECTS,
+    /* an object as above, or Qwen's <function=NAME><parameter=KEY>VALUE</parameter></function> */
+    CALLS_HERMES,
+    /* after <|python_tag|>: objects as above, NAME.call(KEY="VALUE", …), or a program */
+    CALLS_PYTHON,
+    /* an array of objects, or NAME[CALL_ID]ID[ARGS]{…}, without [CALL_ID]ID or [ARGS] in older ones */
+    CALLS_MISTRAL,
+    /* NAME<｜tool▁sep｜>{…}, or function<｜tool▁sep｜>NAME and the object in a ```json block */
+    CALLS_DEEPSEEK,
+    /* as the format's layout says */
+    CALLS_LAYOUT,
+    /* NAME><parameter=KEY>VALUE</parameter>, where a model has left out the mark before Qwen's elements */
+    CALLS_BARE,
+};
+
 enum layout_kind {
     LAYOUT_OBJECTS, /* {NAME_KEY: name, ARGUMENTS_KEY: {…}}, several of them, or an array of them */
     LAYOUT_JSON,    /* the name, and a JSON object */
@@ -49,6 +67,16 @@ static inline const char *layout_first(const struct reply_layout *layout)
 static inline const char *layout_last(const struct reply_layout *layout)
 {
     return layout->open[0] ? layout->close : layout->end;
+}
+
+/* The marks around a call within the text between the outer ones. */
+static inline const char *layout_inner_begin(const struct reply_layout *layout)
+{
+    return layout->open[0] ? layout->begin : "";
+}
+static inline const char *layout_inner_end(const struct reply_layout *layout)
+{
+    return layout->open[0] ? layout->end : "";
 }
 
 #endif

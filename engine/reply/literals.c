@@ -258,3 +258,85 @@ json_t *literal_value(const char *text, size_t length)
     json_decref(value);
     return NULL;
 }
+
+/* ---- While they are written ---- */
+
+json_t *literal_key(const char *text, size_t length, char separator, size_t *at)
+{
+    struct reader r = {.text = text, .length = length, .at = *at};
+    skip_space(&r);
+    json_t *key = read_string(&r);
+    if (!key) {
+        struct engine_string word = read_bare(&r, separator == '=' ? "=,)" : ":,}");
+        if (word.length > 0) key = json_stringn(word.data, word.length);
+    }
+    if (key && pass(&r, separator)) {
+        *at = r.at;
+        return key;
+    }
+    json_decref(key);
+    return NULL;
+}
+
+json_t *literal_complete(const char *text, size_t length, size_t *at)
+{
+    struct reader r = {.text = text, .length = length, .at = *at};
+    json_t *value = read_value(&r);
+    skip_space(&r);
+    if (value && r.at < length) {
+        *at = r.at;
+        return value;
+    }
+    json_decref(value);
+    return NULL;
+}
+
+size_t literal_quote(const char *text, size_t length)
+{
+    size_t n = strlen(gemma_quote);
+    if (length > 0 && (text[0] == '"' || text[0] == '\'')) return 1;
+    if (length >= n) return memcmp(text, gemma_quote, n) == 0 ? n : 0;
+    return length > 0 && memcmp(text, gemma_quote, length) == 0 ? SIZE_MAX : 0;
+}
+
+/* The text up to a mark of Gemma's, or up to where one may begin. */
+static bool marked_string_part(const char *text, size_t length, struct text_buffer *out, size_t *used,
+                               bool *ended)
+{
+    size_t n = strlen(gemma_quote);
+    const char *end = length > 0 ? memmem(text, length, gemma_quote, n) : NULL;
+    size_t size = end ? (size_t)(end - text) : length;
+    for (size_t i = length < n ? 0 : length - n + 1; !end && i < length && size == length; i++)
+        if (memcmp(text + i, gemma_quote, length - i) == 0) size = i;
+    *ended = end != NULL;
+    *used = end ? size + n : size;
+    return text_buffer_add(out, text, size);
+}
+
+/* How many bytes an escape at the start of `text` has, at most; SIZE_MAX: that is not decided yet. */
+static size_t escape_length(const char *text, size_t length)
+{
+    if (length < 2) return SIZE_MAX;
+    size_t n = text[1] == 'x' ? 4 : text[1] == 'u' ? 6 : text[1] == 'U' ? 10 : 2;
+    if (text[1] == 'u' && length >= 4 && (text[2] | 32) == 'd' && strchr("89aAbB", text[3])) n = 12;
+    return n > length ? SIZE_MAX : n;
+}
+
+bool literal_string_part(const char *quote, const char *text, size_t length, struct text_buffer *out,
+                         size_t *used, bool *ended)
+{
+    struct reader r = {.text = text, .length = length};
+    bool good = true;
+    if (strcmp(quote, gemma_quote) == 0) return marked_string_part(text, length, out, used, ended);
+    for (*ended = false; good && !*ended && r.at < length;) {
+        if (text[r.at] == '\\' && escape_length(text + r.at, length - r.at) == SIZE_MAX) break;
+        char c = text[r.at++];
+        *ended = c == quote[0];
+        if (c == '\\')
+            good = read_escape(&r, out);
+        else if (!*ended)
+            good = text_buffer_add(out, &c, 1);
+    }
+    *used = r.at;
+    return good;
+}

@@ -76,18 +76,27 @@ int reply_add_lead(struct engine_reply *reply, const char *text, size_t length)
 
 /* ---- Calls ---- */
 
-/* The text of a call's arguments: numbers with as few digits as say the same. */
+/* The text of a call's arguments, each written for itself, as partial-arguments.c does. */
 static char *arguments_text(const json_t *arguments)
 {
-    for (size_t digits = 15;; digits++) {
-        char *text = json_dumps(arguments, JSON_REAL_PRECISION(digits));
-        if (!text || digits == 17) return text;
-        json_t *again = json_read_text(text, 0, NULL);
-        bool equal = json_equal(arguments, again);
-        json_decref(again);
-        if (equal) return text;
-        free(text);
+    struct text_buffer text = {0};
+    const char *key;
+    json_t *value;
+    bool good = text_buffer_add(&text, "{", 1);
+    json_object_foreach((json_t *)(size_t)arguments, key, value)
+    {
+        json_t *name = json_string(key);
+        char *its = calls_value_text(name), *dump = calls_value_text(value);
+        good = good && its && dump && (text.size == 1 || text_buffer_add(&text, ", ", 2)) &&
+               text_buffer_add_string(&text, its) && text_buffer_add(&text, ": ", 2) &&
+               text_buffer_add_string(&text, dump);
+        json_decref(name);
+        free(its);
+        free(dump);
     }
+    good = good && text_buffer_add(&text, "}", 2);
+    if (!good) text_buffer_free(&text);
+    return text.data;
 }
 
 /* Those from `first` on. */
@@ -117,13 +126,16 @@ json_t *reply_read_calls(const struct engine_reply *reply, size_t length, const 
                          : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
 }
 
-static struct partial_text followed_text(const struct engine_reply *reply, size_t length)
+/* `whole`: nothing more comes, and no limit cut it. */
+static struct partial_text followed_text(const struct engine_reply *reply, size_t length, bool whole)
 {
-    return (struct partial_text){.form = reply->opened ? reply->opened->form : CALLS_OBJECTS,
-                                 .layout = reply->layout,
+    enum calls_form form = reply->opened ? reply->opened->form : CALLS_OBJECTS;
+    return (struct partial_text){.form = form,
+                                 .layout = form == CALLS_BARE ? layout_of_bare() : reply->layout,
                                  .function = reply->opened ? NULL : reply->function,
                                  .data = reply->held.data,
                                  .length = length,
+                                 .whole = whole,
                                  .tools = reply->tools};
 }
 
@@ -144,12 +156,13 @@ static int hand_out_news(struct engine_reply *reply, struct partial_news *news, 
     if (!out_of_memory) reply->piece(reply->user, &piece);
     free(news->name);
     free(news->id);
+    text_buffer_free(&news->made);
     return out_of_memory ? error_memory("a tool call") : ENGINE_OK;
 }
 
-int reply_follow_calls(struct engine_reply *reply, size_t length)
+int reply_follow_calls(struct engine_reply *reply, size_t length, bool whole)
 {
-    struct partial_text text = followed_text(reply, length);
+    struct partial_text text = followed_text(reply, length, whole);
     struct partial_news news;
     int status = ENGINE_OK;
     while (!status && partial_next(&reply->partial, &text, &news)) status = hand_out_news(reply, &news, 0);
@@ -160,7 +173,7 @@ int reply_follow_calls(struct engine_reply *reply, size_t length)
  * none. */
 static int end_before_arguments(struct engine_reply *reply, size_t length, bool *is_one)
 {
-    struct partial_text text = followed_text(reply, length);
+    struct partial_text text = followed_text(reply, length, false);
     struct partial_news news;
     *is_one = reply->follows && partial_awaits(&reply->partial, &text, &news) && news.begins;
     return *is_one ? hand_out_news(reply, &news, ENGINE_REPLY_CALL_CUT) : ENGINE_OK;
@@ -181,8 +194,8 @@ static bool begins_some_mark(const struct engine_reply *reply, const char *text,
  * or NULL: the last one is cut, or what comes after it is none. */
 static int end_followed(struct engine_reply *reply, const json_t *calls, size_t length, const char *close)
 {
-    struct partial_text text = followed_text(reply, length);
-    bool is_one = false;
+    bool cut = !close && reply->cut, is_one = false;
+    struct partial_text text = followed_text(reply, length, !cut);
     int status = ENGINE_OK;
     reply->trim = true;
     reply->plain_between = false;
@@ -191,7 +204,6 @@ static int end_followed(struct engine_reply *reply, const json_t *calls, size_t 
         return hand_out_news(reply, &news, ENGINE_REPLY_CALL_CUT);
     }
     if (calls) return hand_out_calls(reply, calls, reply->partial.n_begun);
-    bool cut = !close && reply->cut;
     if (cut) status = end_before_arguments(reply, length, &is_one);
     /* The head of another call that a limit cut is no content. */
     if (status || is_one || (cut && reply->partial.phase != PARTIAL_LOST)) return status;
@@ -208,9 +220,9 @@ static bool is_cut_head(const struct engine_reply *reply)
 
 int reply_end_call(struct engine_reply *reply, size_t length, const char *close, bool closes)
 {
-    struct partial_text text = followed_text(reply, length);
     bool cut = !close && reply->cut, is_one = false;
-    int status = reply->follows ? reply_follow_calls(reply, length) : ENGINE_OK;
+    struct partial_text text = followed_text(reply, length, !cut);
+    int status = reply->follows ? reply_follow_calls(reply, length, !cut) : ENGINE_OK;
     json_t *calls = status ? NULL : reply_read_calls(reply, length, close);
     if (!status && reply->partial.n_begun > 0) {
         status = end_followed(reply, calls, length, close);

@@ -169,7 +169,7 @@ static void drop_held(struct engine_reply *reply, size_t n)
     reply->n_searched = 0;
     reply->in_string = reply->plain = false;
     reply->first = 0;
-    reply->partial = (struct partial){0};
+    partial_reset(&reply->partial);
 }
 
 /* Where `text` ends with `mark`, or NULL. */
@@ -485,7 +485,7 @@ static int advance_reply(struct engine_reply *reply, bool last)
         if (reply->state == REPLY_START && !leave_start(reply, last)) return ENGINE_OK;
         const struct reply_mark *mark = find_mark(reply, &at);
         if (reply->follows && reply->state == REPLY_CALL && !reply->quiet) {
-            int status = reply_follow_calls(reply, at);
+            int status = reply_follow_calls(reply, at, false);
             if (status) return status;
         }
         if (((mark || last) && is_json_call(reply)) || (!mark && last && is_keyed_call(reply)))
@@ -665,6 +665,7 @@ void engine_reply_destroy(struct engine_reply *reply)
 {
     if (!reply) return;
     json_decref(reply->tools);
+    partial_reset(&reply->partial);
     free(reply->marks);
     free(reply->function);
     text_buffer_free(&reply->lead);

@@ -432,7 +432,10 @@ struct value call_value(struct machine *machine, struct value called, const stru
     case VALUE_MACRO: value = call_macro(machine, called.macro, arguments); break;
     case VALUE_LOOP: value = call_loop(machine, called.loop, arguments); break;
     case VALUE_JOINER: value = call_joiner(machine, called.joiner, arguments); break;
-    case VALUE_UNDEFINED: value_fail_undefined(&machine->task, called);
+    case VALUE_UNDEFINED:
+        if (!called.undefined->called) value_fail_undefined(&machine->task, called);
+        value = call_function(machine, called.undefined->called, arguments);
+        break;
     default: task_fail(&machine->task, "'%s' object is not callable", value_type(called));
     }
     task_leave(&machine->task);

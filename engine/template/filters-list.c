@@ -358,7 +358,7 @@ BUILTIN(filter_join)
 BUILTIN(filter_list)
 {
     call_match_none(machine, "list", arguments);
-    return value_list(VALUE_LIST, value_items(&machine->task, self));
+    return value_list(VALUE_LIST, list_copy(&machine->task, value_items(&machine->task, self)));
 }
 
 BUILTIN(filter_length)

@@ -253,6 +253,8 @@ static void json_value(struct builder *builder, struct value value, const struct
     case VALUE_TEXT: json_text_into(builder, value.text, options->ascii); break;
     case VALUE_LIST:
     case VALUE_TUPLE: json_list(builder, value.list, options, level); break;
+    /* Not in transformers, but in llama.cpp. */
+    case VALUE_ITERATOR: json_list(builder, value_items(task, value), options, level); break;
     case VALUE_DICT: json_dict(builder, value.dict, options, level); break;
     case VALUE_UNDEFINED: value_fail_undefined(task, value);
     default: task_fail(task, "Object of type %s is not JSON serializable", value_type(value));

@@ -389,8 +389,8 @@ BUILTIN(dict_values)
     return value_list(VALUE_VIEW, list);
 }
 
-/* Values don't change, so that a copy needs no copying. */
-BUILTIN(self_copy)
+/* Dicts don't change, so that a copy needs no copying. */
+BUILTIN(dict_copy)
 {
     call_match_none(machine, "copy", arguments);
     return self;
@@ -419,6 +419,38 @@ BUILTIN(list_count)
     for (size_t i = 0; i < self.list->count; i++)
         count += value_equals(&machine->task, self.list->items[i], values[0]);
     return value_integer(count);
+}
+
+BUILTIN(list_copied)
+{
+    call_match_none(machine, "copy", arguments);
+    return value_list(VALUE_LIST, list_copy(&machine->task, self.list));
+}
+
+BUILTIN(list_append)
+{
+    static const char *const names[] = {"object", NULL};
+    struct value values[1];
+    call_match(machine, "append", arguments, names, 1, values);
+    list_add(&machine->task, self.list, values[0]);
+    return value_none();
+}
+
+BUILTIN(list_pop)
+{
+    static const char *const names[] = {"index", NULL};
+    struct value values[1];
+    struct list *list = self.list;
+    call_match(machine, "pop", arguments, names, 0, values);
+    int64_t at = argument_integer(machine, values[0], -1), count = (int64_t)list->count;
+    if (count == 0) task_fail(&machine->task, "pop from empty list");
+    if (at < 0) at += count;
+    if (at < 0 || at >= count) task_fail(&machine->task, "pop index out of range");
+    struct value value = list->items[at];
+    task_charge(&machine->task, (uint64_t)(count - at) * TASK_STEP_ITEM);
+    memmove(list->items + at, list->items + at + 1, (size_t)(count - at - 1) * sizeof *list->items);
+    list->count--;
+    return value;
 }
 
 /* ---- Methods of loops and cyclers ---------------------------------------------------------------------- */
@@ -459,18 +491,21 @@ BUILTIN(cycler_reset)
 
 static const struct builtin dict_methods[] = {
     {"get", dict_get},       {"items", dict_items}, {"keys", dict_keys},
-    {"values", dict_values}, {"copy", self_copy},   {NULL, NULL},
+    {"values", dict_values}, {"copy", dict_copy},   {NULL, NULL},
 };
 static const struct builtin list_methods[] = {
     {"index", list_index},
     {"count", list_count},
-    {"copy", self_copy},
+    {"copy", list_copied},
     {NULL, NULL},
 };
 static const struct builtin tuple_methods[] = {{"index", list_index}, {"count", list_count}, {NULL, NULL}};
 static const struct builtin loop_methods[] = {{"cycle", loop_cycle}, {"changed", loop_changed}, {NULL, NULL}};
 static const struct builtin cycler_methods[] = {{"next", cycler_next}, {"reset", cycler_reset}, {NULL, NULL}};
 static const struct builtin no_methods[] = {{NULL, NULL}};
+
+/* Not in transformers, but in llama.cpp, for which some templates are written. */
+static const struct builtin list_changes[] = {{"append", list_append}, {"pop", list_pop}, {NULL, NULL}};
 
 /* Jinja's sandbox keeps templates from changing lists and dicts. */
 static bool is_unsafe(enum value_kind kind, const struct text *name)
@@ -505,5 +540,7 @@ struct value builtin_method(struct machine *machine, struct value value, const s
     builder_string(builder,
                    VALUE_IS(value, LIST) ? "' of 'list' object is unsafe." : "' of 'dict' object is unsafe.");
     for (size_t i = 0; i < builder->length && i < 127; i++) reason[i] = builder->bytes[i];
-    return value_undefined_reason(&machine->task, reason);
+    const struct builtin *change = VALUE_IS(value, LIST) ? builtin_find(list_changes, name) : NULL;
+    return value_undefined_but_called(&machine->task, reason,
+                                      change ? builtin_bind(machine, change, value).function : NULL);
 }

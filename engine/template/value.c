@@ -142,6 +142,11 @@ struct value value_undefined_reason(struct task *task, const char *reason)
     return make_undefined(task, (struct undefined){.reason = reason});
 }
 
+struct value value_undefined_but_called(struct task *task, const char *reason, const struct function *called)
+{
+    return make_undefined(task, (struct undefined){.reason = reason, .called = called});
+}
+
 void value_fail_undefined(struct task *task, struct value value)
 {
     const struct undefined *undefined = value.undefined;
@@ -192,6 +197,13 @@ void list_add(struct task *task, struct list *list, struct value value)
     task_charge(task, TASK_STEP_ITEM);
     list->items = task_grow(task, list->items, list->count, &list->capacity, sizeof *list->items);
     list->items[list->count++] = value;
+}
+
+struct list *list_copy(struct task *task, const struct list *list)
+{
+    struct list *copy = list_create(task, list->count);
+    for (size_t i = 0; i < list->count; i++) list_add(task, copy, list->items[i]);
+    return copy;
 }
 
 struct dict *dict_create(struct task *task)

@@ -4,8 +4,8 @@
  *   text.c         UTF-8, and what Python says about characters; texts that know who wrote each byte
  *   format.c       values as texts: str(), repr(), json.dumps(), % and format()
  *
- * Values are small and copied; what they point to belongs to the task and doesn't change, except namespaces
- * and what remembers its position (iterators, cyclers). */
+ * Values are small and copied; what they point to belongs to the task and doesn't change, except namespaces,
+ * lists that a template appends to, and what remembers its position (iterators, cyclers). */
 #ifndef ENGINE_TEMPLATE_VALUE_H
 #define ENGINE_TEMPLATE_VALUE_H
 
@@ -243,6 +243,8 @@ struct undefined {
     struct value of;         /* MISSING for a variable, else what it was looked up in */
     struct value key;        /* if `name` is NULL */
     const char *reason;      /* overrides all of these */
+    /* What a call of it does nevertheless; NULL: fail. */
+    const struct function *called;
 };
 
 struct machine;
@@ -327,6 +329,8 @@ static inline bool value_is_number(struct value v)
 struct value value_undefined_name(struct task *task, const struct text *name);
 struct value value_undefined_key(struct task *task, struct value of, struct value key);
 struct value value_undefined_reason(struct task *task, const char *reason);
+/* The same, but a call of it does what the function does. */
+struct value value_undefined_but_called(struct task *task, const char *reason, const struct function *called);
 /* Fails with the reason, as Jinja gives it. */
 _Noreturn void value_fail_undefined(struct task *task, struct value undefined);
 /* Fails if it is undefined. */
@@ -334,6 +338,7 @@ void value_need(struct task *task, struct value value);
 
 struct list *list_create(struct task *task, size_t capacity);
 void list_add(struct task *task, struct list *list, struct value value);
+struct list *list_copy(struct task *task, const struct list *list);
 struct dict *dict_create(struct task *task);
 /* Replaces the value of a key that is there. Fails if the key can't be one. */
 void dict_set(struct task *task, struct dict *dict, struct value key, struct value value);

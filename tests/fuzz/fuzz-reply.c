@@ -1,6 +1,6 @@
-/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format, whether tools were
- * offered, and whether a limit cut the reply; the rest is the end of a prompt, a zero and the reply, or the
- * reply alone. However the reply is cut into pieces, the same content, reasoning and calls come out, and each
+/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format, or a template from which
+ * it is derived, whether tools were offered, and whether a limit cut the reply; the rest is the end of a
+ * prompt, a zero and the reply, or the reply alone. However the reply is cut into pieces, the same content, reasoning and calls come out, and each
  * whole call's arguments are a JSON object. Calls as they are written begin and end, and none is missing that
  * comes whole otherwise. */
 #include <jansson.h>
@@ -92,20 +92,33 @@ static uint32_t check_divisions(struct engine_reply_options options, bool cut, c
     return n_calls;
 }
 
-/* For format 0. */
-static const char hermes[] =
-    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}<tool_call>{\"name\": \"{{ "
-    "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% "
-    "endfor %}";
+/* Templates by which a format is found; the calls of all but the first are in a form that is derived. */
+#define TURNS(call)                                                                                          \
+    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}{% set f = c.function %}" call         \
+    "{% endfor %}{% endfor %}"
+static const char *const templates[] = {
+    TURNS("<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}</tool_call>"),
+    TURNS("<CALLS>[{\"fn\": \"{{ f.name }}\", \"in\": {{ f.arguments | tojson }}}]</CALLS>"),
+    TURNS("<TOOLS>[{\"{{ f.name }}\": {{ f.arguments | tojson }}}]</TOOLS>"),
+    TURNS("<|call|>{{ c.id }}<|name|>{{ f.name }}<|args|>{{ f.arguments | tojson }}<|/call|>"),
+    TURNS("<call to='{{ f.name }}'>{% for k, v in f.arguments.items() %}<arg of='{{ k }}'>{{ v }}</arg>{% "
+          "endfor %}"
+          "</call>"),
+    TURNS(
+        "<py>[{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}={{ v | tojson }}{% endfor %})]</py>"),
+};
+enum { N_TEMPLATES = sizeof templates / sizeof *templates };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
+    unsigned choice = data[0] % 64;
+    bool derives = choice >= ENGINE_REPLY_TEMPLATE;
     struct engine_reply_options options = {.struct_size = sizeof options,
-                                           .format = data[0] % 64 % ENGINE_REPLY_TEMPLATE,
+                                           .format = derives ? ENGINE_REPLY_AUTO : choice,
                                            .tools =
                                                data[0] & 128 ? NULL : "[{\"function\":{\"name\":\"f\"}}]",
-                                           .template_text = hermes,
+                                           .template_text = templates[derives ? choice % N_TEMPLATES : 0],
                                            .piece = write_piece};
     const char *text = (const char *)data + 1;
     size_t length = size - 1;

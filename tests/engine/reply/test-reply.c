@@ -562,6 +562,154 @@ Test(reply, calls_as_written)
     cr_assert_eq(out.n_pieces, 3);
 }
 
+/* Tools whose types are known: n is a number, s a text. */
+static const char typed_tools[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":"
+    "{\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"number\"},\"o\":{\"type\":\"object\"}}}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"g\"}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"}}}}}]";
+
+/* Arguments that aren't one JSON object become one while they are written: together the pieces are what the
+ * complete call gives. */
+Test(reply, marked_calls_as_written)
+{
+    for (size_t i = 0; i < sizeof marked_calls / sizeof *marked_calls; i++) {
+        const char *text = marked_calls[i].text;
+        struct engine_reply_options options = {.format = marked_calls[i].format, .tools = typed_tools};
+        struct transcript whole = read_reply(options, false, text, strlen(text), 1), followed;
+        options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+        for (size_t step = 1; step <= 2; step++) {
+            followed = read_reply(options, false, text, strlen(text), step == 1 ? 1 : strlen(text));
+            cr_assert(strcmp(followed.text, whole.text) == 0 || strstr(followed.text, "…"),
+                      "%s\nwas read as\n%s\ninstead of\n%s", text, followed.text, whole.text);
+        }
+    }
+}
+
+/* What is handed out after each piece: the name, then strings as they are written, others when they end. */
+static const struct {
+    uint32_t format;
+    const char *steps[16][2];
+} followed_steps[] = {
+    {ENGINE_REPLY_HERMES,
+     {{"<tool_call>\n<function=f", ""},
+      {">\n", ""},
+      {"<parameter=s>", "\n0:f({\"s\": "},
+      {"\n", "\n0:f({\"s\": "},
+      {"rm \"x", "\n0:f({\"s\": \"rm \\\"x"},
+      {"\n", "\n0:f({\"s\": \"rm \\\"x"},
+      {"\xC3", "\n0:f({\"s\": \"rm \\\"x\\n"},
+      {"\xBC</para", "\n0:f({\"s\": \"rm \\\"x\\n\xC3\xBC"},
+      {"meter>", "\n0:f({\"s\": \"rm \\\"x\\n\xC3\xBC"},
+      {"\n<parameter=n>1", "\n0:f({\"s\": \"rm \\\"x\\n\xC3\xBC\", \"n\": "},
+      {"0</parameter>", "\n0:f({\"s\": \"rm \\\"x\\n\xC3\xBC\", \"n\": "},
+      {"</function>", "\n0:f({\"s\": \"rm \\\"x\\n\xC3\xBC\", \"n\": 10})"}}},
+    {ENGINE_REPLY_GLM,
+     {{"<tool_call>f", ""},
+      {"\n<arg_key>", "\n0:f("},
+      {"s</arg_key>\n<arg_value>a", "\n0:f({\"s\": \"a"},
+      {"</arg_value>b", "\n0:f({\"s\": \"a</arg_value>b"},
+      {"</arg_value>\n", "\n0:f({\"s\": \"a</arg_value>b"},
+      {"</tool_call>", "\n0:f({\"s\": \"a</arg_value>b\"})"}}},
+    {ENGINE_REPLY_MINIMAX,
+     {{"<minimax:tool_call>\n<invoke name=\"g\">\n</invoke>", "\n0:g({})"},
+      {"\n<invoke name=\"f\">\n<parameter name=\"o\">{\"a\": ", "\n0:g({})\n1:f({\"o\": "},
+      {"[1]}</parameter>\n</invoke>", "\n0:g({})\n1:f({\"o\": {\"a\": [1]}})"}}},
+    {ENGINE_REPLY_DEEPSEEK_V3_2,
+     {{"<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"g\">\n<｜DSML｜parameter name=\"a\" string=\"",
+       "\n0:g("},
+      {"true\">5", "\n0:g({\"a\": \"5"},
+      {"6</｜DSML｜parameter>\n</｜DSML｜invoke>", "\n0:g({\"a\": \"56\"})"}}},
+    {ENGINE_REPLY_GEMMA4,
+     {{"<|tool_call>call:f{", ""},
+      {"s:<|", "\n0:f({\"s\": "},
+      {"\"|>a \"b\" <|", "\n0:f({\"s\": \"a \\\"b\\\" "},
+      {"\"|>,o:{a:1", "\n0:f({\"s\": \"a \\\"b\\\" \", \"o\": "},
+      {"},n:1", "\n0:f({\"s\": \"a \\\"b\\\" \", \"o\": {\"a\": 1}, \"n\": "},
+      {"}<tool_call|>", "\n0:f({\"s\": \"a \\\"b\\\" \", \"o\": {\"a\": 1}, \"n\": 1})"}}},
+    {ENGINE_REPLY_LFM2,
+     {{"<|tool_call_start|>[f", ""},
+      {"(s=", "\n0:f({\"s\": "},
+      {"'it\\", "\n0:f({\"s\": \"it"},
+      {"'s \\u00e", "\n0:f({\"s\": \"it's "},
+      {"9'", "\n0:f({\"s\": \"it's \xC3\xA9\""},
+      {", n=2", "\n0:f({\"s\": \"it's \xC3\xA9\", \"n\": "},
+      {"), g(", "\n0:f({\"s\": \"it's \xC3\xA9\", \"n\": 2})"},
+      {")]<|tool_call_end|>", "\n0:f({\"s\": \"it's \xC3\xA9\", \"n\": 2})\n1:g({})"}}},
+};
+
+Test(reply, arguments_while_they_are_written)
+{
+    for (size_t i = 0; i < sizeof followed_steps / sizeof *followed_steps; i++) {
+        struct transcript out = {.text = ""};
+        struct engine_reply *reply;
+        struct engine_reply_options options = {.struct_size = sizeof options,
+                                               .format = followed_steps[i].format,
+                                               .tools = typed_tools,
+                                               .flags = ENGINE_REPLY_CALLS_AS_WRITTEN,
+                                               .piece = write_piece,
+                                               .user = &out};
+        cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_OK);
+        for (size_t k = 0; k < 16 && followed_steps[i].steps[k][0]; k++) {
+            const char *const *step = followed_steps[i].steps[k];
+            cr_assert_eq(engine_reply_add(reply, step[0], strlen(step[0])), ENGINE_OK);
+            cr_assert_str_eq(out.text, step[1], "after %s: %s", step[0], out.text);
+        }
+        cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
+        cr_assert_not(strstr(out.text, "…"));
+        engine_reply_destroy(reply);
+    }
+}
+
+/* Cut before the first argument: none, and not {}, which nobody wrote. Later: what there is of them. */
+Test(reply, marked_calls_cut)
+{
+    static const struct {
+        uint32_t format;
+        const char *text, *parts;
+    } cases[] = {
+        {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>", "\n0:f(…)"},
+        {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<param", "\n0:f(…)"},
+        {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<parameter=s>", "\n0:f({\"s\": …)"},
+        {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<parameter=s>ab\n</par", "\n0:f({\"s\": \"ab…)"},
+        {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f", ""},
+        {ENGINE_REPLY_HERMES, "<function=f>", "\n0:f(…)"},
+        {ENGINE_REPLY_HERMES, "<tool_call><function=g></function>\n<function=f>\n", "\n0:g({})\n1:f(…)"},
+        {ENGINE_REPLY_GLM, "<tool_call>f\n", "\n0:f(…)"},
+        {ENGINE_REPLY_GLM, "<tool_call>f", ""},
+        {ENGINE_REPLY_GLM, "<tool_call>f\n<arg_key>n</arg_key><arg_value>1</arg_value>", "\n0:f({\"n\": …)"},
+        {ENGINE_REPLY_MINIMAX, "<minimax:tool_call>\n<invoke name=\"f\">", "\n0:f(…)"},
+        {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{", "\n0:f(…)"},
+        {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{n:1,s:<|\"|>a", "\n0:f({\"n\": 1, \"s\": \"a…)"},
+        {ENGINE_REPLY_LFM2, "<|tool_call_start|>[f(", "\n0:f(…)"},
+        {ENGINE_REPLY_LFM2, "<|tool_call_start|>[f(n=1, s=\"a", "\n0:f({\"n\": 1, \"s\": \"a…)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct engine_reply_options options = as_written(cases[i].format);
+        options.tools = typed_tools;
+        expect_end(options, true, cases[i].text, cases[i].parts);
+        /* As a whole it is what the model wrote. */
+        options.flags = 0;
+        struct transcript out = read_reply(options, true, cases[i].text, strlen(cases[i].text), 1);
+        cr_assert(!strstr(out.text, ":f("), "%s was read as %s", cases[i].text, out.text);
+    }
+    /* What the model ended itself, it meant. */
+    expect_as_written(ENGINE_REPLY_GLM, "<tool_call>f", "\n0:f({})");
+    /* A mistake in the arguments of a call that has begun. */
+    expect_as_written(ENGINE_REPLY_HERMES,
+                      "<tool_call>\n<function=f>\n<parameter=a>\n1\n</function>\n</tool_call> b",
+                      "\n0:f({\"a\": …)");
+    expect_as_written(ENGINE_REPLY_HERMES,
+                      "<tool_call><function=f><parameter=a>1</parameter><parameter=a>2</parameter></function>"
+                      "</tool_call>",
+                      "\n0:f({\"a\": 1…)");
+    expect_as_written(ENGINE_REPLY_LFM2, "<|tool_call_start|>[f(1)]<|tool_call_end|>",
+                      "\nC:<|tool_call_start|>[f(1)]<|tool_call_end|>");
+    expect_as_written(ENGINE_REPLY_LFM2, "<|tool_call_start|>[f(a=1), g(2)]<|tool_call_end|>",
+                      "\n0:f({\"a\": 1})\nC:g(2)]");
+}
+
 Test(reply, several_calls_as_written)
 {
     expect_as_written(ENGINE_REPLY_HERMES,
@@ -620,8 +768,6 @@ static const struct {
     {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": 5}</tool_call> x"},
     {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": [}</tool_call>"},
     {ENGINE_REPLY_HERMES, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>"},
-    {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<parameter=a>\n1\n</function>\n</tool_call>"},
-    {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<parameter=a>\n1"},
     {ENGINE_REPLY_LLAMA3, "{\"name\": \"f\"}"},
     {ENGINE_REPLY_LLAMA3, " {\"name\": \"f\", \"parameters\": 1} x"},
     {ENGINE_REPLY_LLAMA3, "<|python_tag|>"},

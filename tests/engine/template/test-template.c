@@ -112,6 +112,36 @@ Test(template, styles_are_jinjas)
     json_decref(data);
 }
 
+/* What jinja2 refuses in transformers' sandbox, and llama.cpp's templates rely on. */
+Test(template, lists_can_grow)
+{
+    static const char *const cases[][2] = {
+        {"{% set n = namespace(ids=[]) %}{% set _ = n.ids.append('a') %}{% set _ = n.ids.append(1) %}"
+         "{{ n.ids }}{{ n.ids.pop(0) }}{{ n.ids }}{{ n.ids.pop() }}{{ n.ids }}",
+         "['a', 1]a[1]1[]"},
+        {"{% set a = [1] %}{% set b = a %}{% set c = a.copy() %}{% set d = a | list %}{% set e = a[:] %}"
+         "{% set _ = a.append(2) %}{{ b }}{{ c }}{{ d }}{{ e }}{{ a.pop(-2) }}{{ b }}",
+         "[1, 2][1][1][1]1[2]"},
+        {"{% set a = [1] %}{% for x in a %}{{ x }}{% if x < 3 %}{% set _ = a.append(x + 1) %}{% endif %}"
+         "{% endfor %}",
+         "123"},
+        {"{% set a = [] %}{{ a.append is defined }}{{ a.pop(0) if a else 'none' }}", "Falsenone"},
+        {"{{ [{'f': 1}, {'f': 2}] | map(attribute='f') | tojson }}", "[1, 2]"},
+        {"{{ [].pop() }}", NULL},
+        {"{{ [1].pop(3) }}", NULL},
+        {"{% set a = [] %}{% set _ = a.append(a) %}{{ a }}", NULL},
+        {"{% set a = [] %}{% set b = [a] %}{% set _ = a.append(b) %}{{ a == [b] }}{{ a | tojson }}", NULL},
+        {"{% set a = [1] %}{% for x in a %}{% set _ = a.append(x) %}{% endfor %}", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct template_output *output = render(cases[i][0], strlen(cases[i][0]), "{}");
+        const char *text = output ? template_output_text(output).data : NULL;
+        cr_expect((!text && !cases[i][1]) || (text && cases[i][1] && strcmp(text, cases[i][1]) == 0),
+                  "%s: %s", cases[i][0], text ? text : error_message());
+        template_output_free(output);
+    }
+}
+
 /* ---- Whose bytes --------------------------------------------------------------------------------------- */
 
 Test(template, knows_whose_each_byte_is)

@@ -1,0 +1,325 @@
+/* partial-arguments.c: turns arguments that aren't one JSON object into one while they are written
+ * (partial.h). Strings come as they are written; other values when they are complete. All pieces together are
+ * what layout.c reads in the complete call. Called by partial-calls.c. */
+#include "reply/partial.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/json-read.h"
+#include "reply/internal.h"
+#include "reply/span.h"
+
+/* Where the JSON goes. */
+struct partial_output {
+    struct text_buffer *json;
+    bool *out_of_memory;
+};
+
+/* ---- Writing JSON ---- */
+
+static bool add_json(struct partial_output out, const char *text, size_t length)
+{
+    if (text_buffer_add(out.json, text, length)) return true;
+    *out.out_of_memory = true;
+    return false;
+}
+
+/* How much of it is UTF-8, without zero bytes. */
+static size_t utf8_beginning(struct span text)
+{
+    size_t at = 0;
+    while (at < text.length && text.data[at]) {
+        size_t n = json_read_utf8(text.data + at, text.length - at);
+        if (n == 0 || n > text.length - at) break;
+        at += n;
+    }
+    return at;
+}
+
+/* A part of a string, without quotation marks, as far as it is UTF-8. False: it isn't to its end, or there is
+ * no memory. */
+static bool add_characters(struct partial_output out, struct span text)
+{
+    size_t n = utf8_beginning(text);
+    json_t *string = json_stringn(n > 0 ? text.data : "", n);
+    char *dump = json_dumps(string, JSON_ENCODE_ANY);
+    bool good = dump && add_json(out, dump + 1, strlen(dump) - 2);
+    if (!dump) *out.out_of_memory = true;
+    json_decref(string);
+    free(dump);
+    return good && n == text.length;
+}
+
+/* Takes the reference. */
+static bool add_value(struct partial_output out, json_t *value)
+{
+    char *dump = value ? calls_value_text(value) : NULL;
+    bool good = dump && add_json(out, dump, strlen(dump));
+    json_decref(value);
+    free(dump);
+    return good;
+}
+
+/* A key, with what parts it from the argument before. False: it has come before, or is none. */
+static bool add_key(struct partial_arguments *a, struct partial_output out, struct span key)
+{
+    if (utf8_beginning(key) < key.length) return false;
+    if (!a->keys) a->keys = json_object();
+    bool first = json_object_size(a->keys) == 0;
+    if (json_object_getn(a->keys, key.data, key.length)) return false;
+    if (json_object_setn_new(a->keys, key.data, key.length, json_true()) != 0) {
+        *out.out_of_memory = true;
+        return false;
+    }
+    return add_json(out, first ? "{\"" : ", \"", first ? 2 : 3) && add_characters(out, key) &&
+           add_json(out, "\": ", 3);
+}
+
+static enum partial_found end_arguments(struct partial_arguments *a, struct partial_output out, size_t at)
+{
+    bool empty = json_object_size(a->keys) == 0;
+    a->at = at;
+    return add_json(out, empty ? "{}" : "}", empty ? 2 : 1) ? FOUND : NONE;
+}
+
+/* The end of the characters in [from, to) of which no byte is missing. */
+static size_t whole_characters(const char *text, size_t from, size_t to)
+{
+    size_t at = to;
+    while (at > from && to - at < 3 && ((unsigned char)text[at - 1] & 0xC0) == 0x80) at--;
+    if (at == from) return to;
+    unsigned char lead = (unsigned char)text[at - 1];
+    size_t n = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    return to - (at - 1) < n && n > 1 ? at - 1 : to;
+}
+
+/* ---- Between marks ---- */
+
+enum partial_found partial_follows(const struct partial_text *text, size_t at)
+{
+    const char *end = layout_inner_end(text->layout);
+    at = partial_skip_space(text, at);
+    if (at == text->length) return text->whole ? FOUND : MORE;
+    enum partial_found key = partial_mark(text, at, text->layout->key),
+                       last = end[0] ? partial_mark(text, at, end) : NONE;
+    if (key == FOUND || last == FOUND) return FOUND;
+    return key == MORE || last == MORE ? MORE : NONE;
+}
+
+/* The end of the value, and what follows its mark. MORE: the value goes at least up to *end. */
+static enum partial_found find_end_of_value(struct partial_arguments *a, const struct partial_text *text,
+                                            size_t *end, size_t *next)
+{
+    size_t n = strlen(a->closing);
+    for (;;) {
+        *end = partial_find(text, a->searched, a->closing);
+        if (*end == SIZE_MAX) {
+            *end = text->length - a->searched < n ? a->searched : text->length - n + 1;
+            while (partial_mark(text, *end, a->closing) == NONE && *end < text->length) ++*end;
+            a->searched = *end;
+            return MORE;
+        }
+        *next = *end + n;
+        enum partial_found found = partial_follows(text, *next);
+        if (found != NONE) return found;
+        a->searched = *next;
+    }
+}
+
+/* Whether a value that begins so is handed out as it is written. `end`: where it is certain up to. */
+static bool begins_string(struct partial_arguments *a, const struct partial_text *text, size_t end)
+{
+    static const char literal[] = "<![CDATA[";
+    struct span s = {text->data + a->at, end - a->at};
+    if (a->types != LAYOUT_TYPE_TEXT) return false;
+    if (span_starts(s, "\n")) s = span_from(s, 1);
+    size_t n = s.length < strlen(literal) ? s.length : strlen(literal);
+    if (s.length == 0 || memcmp(s.data, literal, n) == 0) return false;
+    a->at = (size_t)(s.data - text->data);
+    return true;
+}
+
+static enum partial_found read_keyed_value(struct partial_arguments *a, const struct partial_text *text,
+                                           struct partial_output out)
+{
+    size_t end, next = 0;
+    enum partial_found found = find_end_of_value(a, text, &end, &next);
+    if (a->value == PARTIAL_WAITS && found == FOUND) {
+        json_t *value = layout_value_of((struct span){text->data + a->at, end - a->at}, a->types);
+        if (!add_value(out, value)) return NONE;
+    } else if (a->value == PARTIAL_WAITS) {
+        if (!begins_string(a, text, end)) return MORE;
+        a->value = PARTIAL_STRING;
+        if (!add_json(out, "\"", 1)) return NONE;
+    }
+    if (a->value == PARTIAL_STRING) {
+        if (end > a->at && text->data[end - 1] == '\n') end--;
+        if (found == MORE) end = whole_characters(text->data, a->at, end);
+        if (!add_characters(out, (struct span){text->data + a->at, end - a->at})) return NONE;
+        a->at = end;
+        if (found == MORE) return MORE;
+        if (!add_json(out, "\"", 1)) return NONE;
+    }
+    a->at = next;
+    a->value = PARTIAL_BETWEEN;
+    return FOUND;
+}
+
+/* From a key's mark to the beginning of its value. */
+static enum partial_found read_keyed_key(struct partial_arguments *a, const struct partial_text *text,
+                                         size_t at, struct partial_output out)
+{
+    const struct reply_layout *layout = text->layout;
+    struct span key, type = {0};
+    size_t from = at + strlen(layout->key), end = partial_find(text, from, layout->after_key);
+    if (end == SIZE_MAX) return MORE;
+    key = span_trim((struct span){text->data + from, end - from});
+    at = end + strlen(layout->after_key);
+    if (layout->after_type[0]) {
+        end = partial_find(text, at, layout->after_type);
+        if (end == SIZE_MAX) return MORE;
+        type = (struct span){text->data + at, end - at};
+        at = end + strlen(layout->after_type);
+    }
+    if (layout->value[0]) {
+        at = partial_skip_space(text, at);
+        enum partial_found found = at == text->length ? MORE : partial_mark(text, at, layout->value);
+        if (found != FOUND) return found;
+        at += strlen(layout->value);
+    }
+    struct span name = {json_string_value(a->name), json_string_length(a->name)};
+    a->types = layout_types_of(layout, text->tools, name, key, type);
+    strcpy(a->closing, layout->after_value);
+    a->at = a->searched = at;
+    a->value = PARTIAL_WAITS;
+    return add_key(a, out, key) ? FOUND : NONE;
+}
+
+static enum partial_found next_keyed(struct partial_arguments *a, const struct partial_text *text,
+                                     struct partial_output out)
+{
+    const char *end = layout_inner_end(text->layout);
+    enum partial_found found = FOUND;
+    while (found == FOUND) {
+        if (a->value != PARTIAL_BETWEEN) {
+            found = read_keyed_value(a, text, out);
+            continue;
+        }
+        size_t at = partial_skip_space(text, a->at);
+        if (at == text->length)
+            return text->whole && !end[0] ? end_arguments(a, out, at) : text->whole ? NONE : MORE;
+        found = end[0] ? partial_mark(text, at, end) : NONE;
+        if (found == FOUND) return end_arguments(a, out, at + strlen(end));
+        if (found == NONE) found = partial_mark(text, at, text->layout->key);
+        if (found == FOUND) found = read_keyed_key(a, text, at, out);
+    }
+    return found;
+}
+
+/* ---- Gemma's notation and Python's ---- */
+
+static enum partial_found read_literal_string(struct partial_arguments *a, const struct partial_text *text,
+                                              struct partial_output out)
+{
+    struct text_buffer characters = {0};
+    size_t used = 0;
+    bool ended = false;
+    bool read = literal_string_part(a->closing, text->data + a->at,
+                                    whole_characters(text->data, a->at, text->length) - a->at, &characters,
+                                    &used, &ended);
+    bool good = add_characters(out, (struct span){characters.data, characters.size}) && read;
+    text_buffer_free(&characters);
+    a->at += used;
+    if (!good) return NONE;
+    if (!ended) return MORE;
+    a->value = PARTIAL_BETWEEN;
+    a->parted = true;
+    return add_json(out, "\"", 1) ? FOUND : NONE;
+}
+
+static enum partial_found read_literal_value(struct partial_arguments *a, const struct partial_text *text,
+                                             struct partial_output out)
+{
+    size_t at = partial_skip_space(text, a->at), quote;
+    if (a->value == PARTIAL_STRING) return read_literal_string(a, text, out);
+    if (at == text->length) return MORE;
+    quote = literal_quote(text->data + at, text->length - at);
+    if (quote == SIZE_MAX) return MORE;
+    if (quote > 0) {
+        ENGINE_ASSERT(quote < sizeof a->closing);
+        memcpy(a->closing, text->data + at, quote);
+        a->closing[quote] = '\0';
+        a->at = at + quote;
+        a->value = PARTIAL_STRING;
+        return add_json(out, "\"", 1) ? FOUND : NONE;
+    }
+    json_t *value = literal_complete(text->data, text->length, &at);
+    if (!value) return MORE;
+    a->at = at;
+    a->value = PARTIAL_BETWEEN;
+    a->parted = true;
+    return add_value(out, value) ? FOUND : NONE;
+}
+
+static enum partial_found read_literal_key(struct partial_arguments *a, const struct partial_text *text,
+                                           char separator, struct partial_output out)
+{
+    size_t at = a->at;
+    json_t *key = literal_key(text->data, text->length, separator, &at);
+    if (!key) return MORE;
+    bool good = add_key(a, out, (struct span){json_string_value(key), json_string_length(key)});
+    json_decref(key);
+    a->at = at;
+    a->value = PARTIAL_WAITS;
+    return good ? FOUND : NONE;
+}
+
+static enum partial_found next_literal(struct partial_arguments *a, const struct partial_text *text,
+                                       bool python, struct partial_output out)
+{
+    const char *mark = python ? "" : layout_inner_end(text->layout);
+    enum partial_found found = FOUND;
+    while (found == FOUND) {
+        if (a->value != PARTIAL_BETWEEN) {
+            found = read_literal_value(a, text, out);
+            continue;
+        }
+        size_t at = partial_skip_space(text, a->at);
+        if (at == text->length) return MORE;
+        if (text->data[at] == (python ? ')' : '}')) {
+            found = mark[0] ? partial_mark(text, partial_skip_space(text, at + 1), mark) : FOUND;
+            if (found != FOUND) return found;
+            if (mark[0]) at = partial_skip_space(text, at + 1) + strlen(mark) - 1;
+            return end_arguments(a, out, at + 1);
+        }
+        a->at = at;
+        if (!a->parted) {
+            found = read_literal_key(a, text, python ? '=' : ':', out);
+        } else if (text->data[at] == ',') {
+            a->parted = false;
+            a->at = at + 1;
+        } else {
+            return NONE;
+        }
+    }
+    return found;
+}
+
+/* ---- Any ---- */
+
+enum partial_found partial_arguments_next(struct partial_arguments *a, enum partial_notation notation,
+                                          const struct partial_text *text, struct text_buffer *json,
+                                          bool *out_of_memory)
+{
+    struct partial_output out = {json, out_of_memory};
+    ENGINE_ASSERT(notation != NOTATION_JSON);
+    ENGINE_ASSERT(a->at <= text->length);
+    if (a->lost) return NONE;
+    enum partial_found found = notation == NOTATION_KEYED
+                                   ? next_keyed(a, text, out)
+                                   : next_literal(a, text, notation == NOTATION_PYTHON, out);
+    a->lost = found == NONE;
+    return found;
+}
