@@ -81,11 +81,11 @@ bool literal_string_part(const char *quote, const char *text, size_t length, str
 
 #define LAYOUT_TYPE_TEXT 1u /* the set of types that holds nothing but strings */
 
-/* The types that an argument may have: what the tools say, or `type`, the text before layout->after_type. */
-unsigned layout_types_of(const struct reply_layout *layout, const json_t *tools, struct span name,
-                         struct span key, struct span type);
+/* What an argument may be: what the tools say, or `type`, the text before layout->after_type. */
+struct argument_type layout_type_of(const struct reply_layout *layout, const json_t *tools, struct span name,
+                                    struct span key, struct span type);
 /* What the text between the marks stands for. New reference; NULL: it isn't UTF-8, or no memory. */
-json_t *layout_value_of(struct span text, unsigned types);
+json_t *layout_value_of(const struct reply_layout *layout, struct span text, struct argument_type type);
 
 /* Whether one of the tools has this name, a string. */
 bool calls_is_tool(const json_t *tools, const json_t *name);

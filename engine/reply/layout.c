@@ -95,6 +95,54 @@ static const struct reply_layout qwen_elements = {.kind = LAYOUT_KEYED,
                                                   .after_key = ">",
                                                   .after_value = "</parameter>"};
 
+static const struct reply_layout known_layouts[] = {
+    /* Kimi K3 */
+    {.kind = LAYOUT_KEYED,
+     .open = "<|open|>tools<|sep|>",
+     .close = "<|close|>tools<|sep|>",
+     .begin = "<|open|>call tool=\"",
+     .after_name = "\" index=\"",
+     .after_number = "\"<|sep|>",
+     .end = "<|close|>call<|sep|>",
+     .key = "<|open|>argument key=\"",
+     .after_key = "\" type=\"",
+     .after_type = "\"<|sep|>",
+     .after_value = "<|close|>argument<|sep|>",
+     .reasoning = {"<|open|>think<|sep|>", "<|close|>think<|sep|>"},
+     .answer = {"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
+                "<|end_of_msg|>"}},
+    /* MiniMax M3 */
+    {.kind = LAYOUT_KEYED,
+     .open = "]<]minimax[>[<tool_call>",
+     .close = "]<]minimax[>[</tool_call>",
+     .begin = "]<]minimax[>[<invoke name=\"",
+     .after_name = "\">",
+     .end = "]<]minimax[>[</invoke>",
+     .key = "]<]minimax[>[<",
+     .after_key = ">",
+     .after_value = "]<]minimax[>[</",
+     .nested = true,
+     .reasoning = {"<mm:think>", "</mm:think>"},
+     .answer = {"</mm:think>"}},
+};
+
+const struct reply_layout *layout_known(size_t index)
+{
+    return index < sizeof known_layouts / sizeof *known_layouts ? &known_layouts[index] : NULL;
+}
+
+bool layout_closing(const struct reply_layout *layout, const char *key, size_t length,
+                    char closing[2 * LAYOUT_MARK])
+{
+    size_t n = strlen(layout->after_value);
+    memcpy(closing, layout->after_value, n + 1);
+    if (!layout->nested) return true;
+    if (length == 0 || n + length + 2 > 2 * LAYOUT_MARK) return false;
+    memcpy(closing + n, key, length);
+    memcpy(closing + n + length, ">", 2);
+    return true;
+}
+
 const struct reply_layout *layout_of_format(uint32_t format)
 {
     if (format == ENGINE_REPLY_HERMES) return &qwen_elements;
@@ -153,19 +201,29 @@ struct span layout_name_of_number(struct span id)
     return id;
 }
 
+/* Whether an argument begins here. */
+static bool begins_argument(struct span s, const struct reply_layout *layout)
+{
+    size_t n = strlen(layout->key);
+    const char *end = layout_inner_end(layout);
+    return span_starts(s, layout->key) && !(end[0] && span_starts(s, end)) &&
+           !(layout->nested && (s.length == n || s.data[n] == '/'));
+}
+
 /* What may follow a value: another argument, the end of the call, or nothing. */
 static bool ends_value(struct span s, const struct reply_layout *layout)
 {
     s = span_trim(s);
     const char *end = layout_inner_end(layout);
-    return s.length == 0 || span_starts(s, layout->key) || (end[0] && span_starts(s, end));
+    return s.length == 0 || begins_argument(s, layout) || (end[0] && span_starts(s, end));
 }
 
 /* A value, up to a mark after which the call goes on. */
-static bool cut_value(struct span *s, const struct reply_layout *layout, struct span *value)
+static bool cut_value(struct span *s, const struct reply_layout *layout, const char *closing,
+                      struct span *value)
 {
     struct span rest = *s, before;
-    while (span_cut(&rest, layout->after_value, &before)) {
+    while (span_cut(&rest, closing, &before)) {
         if (!ends_value(rest, layout)) continue;
         *value = (struct span){s->data, (size_t)(before.data + before.length - s->data)};
         *s = rest;
@@ -178,17 +236,19 @@ static bool read_argument(struct span *s, const struct reply_layout *layout, str
                           const json_t *tools, json_t *arguments)
 {
     struct span key, text, type = {0};
+    char closing[2 * LAYOUT_MARK];
     if (!pass_mark(s, layout->key) || !span_cut(s, layout->after_key, &key)) return false;
     if (layout->after_type[0] && !span_cut(s, layout->after_type, &type)) return false;
     if (layout->value[0]) {
         *s = span_trim(*s);
         if (!pass_mark(s, layout->value)) return false;
     }
-    if (!cut_value(s, layout, &text)) return false;
     key = span_trim(key);
-    unsigned types = layout_types_of(layout, tools, name, key, type);
+    if (!layout_closing(layout, key.data, key.length, closing) || !cut_value(s, layout, closing, &text))
+        return false;
+    struct argument_type known = layout_type_of(layout, tools, name, key, type);
     return !json_object_getn(arguments, key.data, key.length) &&
-           json_object_setn_new(arguments, key.data, key.length, layout_value_of(text, types)) == 0;
+           json_object_setn_new(arguments, key.data, key.length, layout_value_of(layout, text, known)) == 0;
 }
 
 /* KEYED. NULL: these are none. */
@@ -196,7 +256,7 @@ static json_t *read_arguments(struct span *s, const struct reply_layout *layout,
                               const json_t *tools)
 {
     json_t *arguments = json_object();
-    while (arguments && (*s = span_trim(*s), span_starts(*s, layout->key))) {
+    while (arguments && (*s = span_trim(*s), begins_argument(*s, layout))) {
         if (read_argument(s, layout, name, tools, arguments)) continue;
         json_decref(arguments);
         arguments = NULL;
@@ -229,6 +289,8 @@ static bool read_one(json_t *calls, struct span *s, const struct reply_layout *l
     if (!pass_mark(s, layout_inner_begin(layout))) return false;
     if (layout->before_name[0] && !span_cut(s, layout->before_name, &id)) return false;
     if (!cut_name(s, layout, &name)) return false;
+    struct span number;
+    if (layout->after_number[0] && !span_cut(s, layout->after_number, &number)) return false;
     name = span_trim(name);
     id = span_trim(id);
     if (layout->numbered) {
@@ -288,8 +350,8 @@ bool layout_read(json_t *calls, struct span s, const struct reply_layout *layout
 bool layout_is_open(const struct reply_layout *layout, const char *text, size_t length)
 {
     struct span s = {text, length}, before;
-    if (layout->kind != LAYOUT_KEYED) return false;
+    if (layout->kind != LAYOUT_KEYED || layout->nested) return false;
     while (span_cut(&s, layout->key, &before))
-        if (!cut_value(&s, layout, &before)) return true;
+        if (!cut_value(&s, layout, layout->after_value, &before)) return true;
     return false;
 }

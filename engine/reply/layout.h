@@ -4,6 +4,7 @@
 #define ENGINE_REPLY_LAYOUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define LAYOUT_MARK 64 /* room for a mark */
@@ -40,14 +41,19 @@ struct reply_layout {
     char open[LAYOUT_MARK], close[LAYOUT_MARK]; /* around all calls; without `close` up to the reply's end */
     char begin[LAYOUT_MARK], end[LAYOUT_MARK];  /* around one; without `open`, it is found by these */
     char before_name[LAYOUT_MARK], after_name[LAYOUT_MARK]; /* before the former stands the call's id */
-    /* KEYED: a key and its value. after_type: before it stands "true" if the value is a string. */
+    char after_number[LAYOUT_MARK]; /* KEYED: after the name's mark and the call's number */
+    /* KEYED: a key and its value. after_type: before it stands "true" or "string" if the value is one. */
     char key[LAYOUT_MARK], after_key[LAYOUT_MARK], after_type[LAYOUT_MARK], value[LAYOUT_MARK],
         after_value[LAYOUT_MARK];
+    /* KEYED: after_value is followed by the key and ">". Members of objects are written in the same way, and
+     * items of arrays under the key "item". */
+    bool nested;
     /* OBJECTS: "": as most models write them; name_key "-": the name is the key of the arguments. */
     char name_key[32], arguments_key[32];
     bool listed;                    /* OBJECTS: they are an array, as far as is known */
     bool numbered;                  /* the name is functions.NAME:NUMBER, which is its id */
     char reasoning[2][LAYOUT_MARK]; /* around it, besides <think> and </think> */
+    char answer[4][LAYOUT_MARK];    /* around answers, which don't have them */
 };
 
 /* The layout of an enum engine_reply_format; NULL: it has none. */
@@ -55,6 +61,14 @@ const struct reply_layout *layout_of_format(uint32_t format);
 
 /* That of Qwen's elements after the mark that begins them. */
 const struct reply_layout *layout_of_bare(void);
+
+/* Layouts of families that have no format of their own: ENGINE_REPLY_TEMPLATE reads them, if the template's
+ * calls are read back by one. NULL past the last. */
+const struct reply_layout *layout_known(size_t index);
+
+/* The mark that ends the value of a key, which has `length` bytes. False: it is too long. */
+bool layout_closing(const struct reply_layout *layout, const char *key, size_t length,
+                    char closing[2 * LAYOUT_MARK]);
 
 /* The format whose calls begin with a mark; 0: there is none. */
 uint32_t layout_format_of_mark(const char *mark);

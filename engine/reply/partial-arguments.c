@@ -97,13 +97,23 @@ static size_t whole_characters(const char *text, size_t from, size_t to)
 
 /* ---- Between marks ---- */
 
+/* Whether an argument begins at `at`. */
+static enum partial_found begins_argument(const struct partial_text *text, size_t at)
+{
+    const struct reply_layout *layout = text->layout;
+    enum partial_found found = partial_mark(text, at, layout->key);
+    size_t after = at + strlen(layout->key);
+    if (found != FOUND || !layout->nested) return found;
+    if (after == text->length) return text->whole ? NONE : MORE;
+    return text->data[after] == '/' ? NONE : FOUND;
+}
+
 enum partial_found partial_follows(const struct partial_text *text, size_t at)
 {
     const char *end = layout_inner_end(text->layout);
     at = partial_skip_space(text, at);
     if (at == text->length) return text->whole ? FOUND : MORE;
-    enum partial_found key = partial_mark(text, at, text->layout->key),
-                       last = end[0] ? partial_mark(text, at, end) : NONE;
+    enum partial_found key = begins_argument(text, at), last = end[0] ? partial_mark(text, at, end) : NONE;
     if (key == FOUND || last == FOUND) return FOUND;
     return key == MORE || last == MORE ? MORE : NONE;
 }
@@ -133,8 +143,8 @@ static bool begins_string(struct partial_arguments *a, const struct partial_text
 {
     static const char literal[] = "<![CDATA[";
     struct span s = {text->data + a->at, end - a->at};
-    if (a->types != LAYOUT_TYPE_TEXT) return false;
-    if (span_starts(s, "\n")) s = span_from(s, 1);
+    if (a->type.types != LAYOUT_TYPE_TEXT) return false;
+    if (!text->layout->nested && span_starts(s, "\n")) s = span_from(s, 1);
     size_t n = s.length < strlen(literal) ? s.length : strlen(literal);
     if (s.length == 0 || memcmp(s.data, literal, n) == 0) return false;
     a->at = (size_t)(s.data - text->data);
@@ -147,7 +157,8 @@ static enum partial_found read_keyed_value(struct partial_arguments *a, const st
     size_t end, next = 0;
     enum partial_found found = find_end_of_value(a, text, &end, &next);
     if (a->value == PARTIAL_WAITS && found == FOUND) {
-        json_t *value = layout_value_of((struct span){text->data + a->at, end - a->at}, a->types);
+        json_t *value =
+            layout_value_of(text->layout, (struct span){text->data + a->at, end - a->at}, a->type);
         if (!add_value(out, value)) return NONE;
     } else if (a->value == PARTIAL_WAITS) {
         if (!begins_string(a, text, end)) return MORE;
@@ -155,7 +166,7 @@ static enum partial_found read_keyed_value(struct partial_arguments *a, const st
         if (!add_json(out, "\"", 1)) return NONE;
     }
     if (a->value == PARTIAL_STRING) {
-        if (end > a->at && text->data[end - 1] == '\n') end--;
+        if (!text->layout->nested && end > a->at && text->data[end - 1] == '\n') end--;
         if (found == MORE) end = whole_characters(text->data, a->at, end);
         if (!add_characters(out, (struct span){text->data + a->at, end - a->at})) return NONE;
         a->at = end;
@@ -190,8 +201,8 @@ static enum partial_found read_keyed_key(struct partial_arguments *a, const stru
         at += strlen(layout->value);
     }
     struct span name = {json_string_value(a->name), json_string_length(a->name)};
-    a->types = layout_types_of(layout, text->tools, name, key, type);
-    strcpy(a->closing, layout->after_value);
+    a->type = layout_type_of(layout, text->tools, name, key, type);
+    if (!layout_closing(layout, key.data, key.length, a->closing)) return NONE;
     a->at = a->searched = at;
     a->value = PARTIAL_WAITS;
     return add_key(a, out, key) ? FOUND : NONE;
@@ -212,7 +223,7 @@ static enum partial_found next_keyed(struct partial_arguments *a, const struct p
             return text->whole && !end[0] ? end_arguments(a, out, at) : text->whole ? NONE : MORE;
         found = end[0] ? partial_mark(text, at, end) : NONE;
         if (found == FOUND) return end_arguments(a, out, at + strlen(end));
-        if (found == NONE) found = partial_mark(text, at, text->layout->key);
+        if (found == NONE) found = begins_argument(text, at);
         if (found == FOUND) found = read_keyed_key(a, text, at, out);
     }
     return found;

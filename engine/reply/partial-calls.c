@@ -220,6 +220,11 @@ static enum partial_found read_keyed_head(const struct partial_text *text, size_
 {
     enum partial_found found = read_layout_name(text, &at, text->layout->after_name, head);
     if (found != FOUND) return found;
+    if (text->layout->after_number[0]) {
+        size_t end = partial_find(text, at, text->layout->after_number);
+        if (end == SIZE_MAX) return MORE;
+        at = end + strlen(text->layout->after_number);
+    }
     head->arguments = at;
     found = partial_follows(text, at);
     head->complete = found == MORE;

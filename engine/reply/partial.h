@@ -37,6 +37,12 @@ enum partial_value {
     PARTIAL_STRING   /* a string that is handed out as it is written */
 };
 
+/* What an argument may be (typed-values.c). */
+struct argument_type {
+    unsigned types;       /* a set */
+    const json_t *schema; /* the tool's; NULL: none */
+};
+
 /* Arguments that become JSON while they are written. */
 struct partial_arguments {
     size_t at;       /* what has been read */
@@ -44,7 +50,7 @@ struct partial_arguments {
     json_t *name;    /* the tool's */
     json_t *keys;    /* an object of those that have come */
     enum partial_value value;
-    unsigned types;                /* KEYED: of the value (layout_types_of) */
+    struct argument_type type;     /* KEYED: of the value */
     char closing[2 * LAYOUT_MARK]; /* the mark that ends the value or the string */
     bool parted;                   /* WORDS, PYTHON: a comma comes next, or the end */
     bool lost;                     /* these are no arguments */

@@ -302,7 +302,12 @@ static bool derive(const struct template *template, struct template_budget *budg
                                *answer =
                                    render_after_question(template, budget, answered, tools, &texts.answer);
         struct reply_style found = {.format = ENGINE_REPLY_TEMPLATE, .calls = true};
-        good = calls && derive_layout(&texts, &found.layout) && reads_pair(&found, texts.two_calls);
+        const struct reply_layout *known;
+        for (size_t k = 0; calls && !good && (known = layout_known(k)); k++) {
+            found.layout = *known;
+            good = reads_pair(&found, texts.two_calls);
+        }
+        good = good || (calls && derive_layout(&texts, &found.layout) && reads_pair(&found, texts.two_calls));
         if (good) style->layout = found.layout;
         template_output_free(calls);
         template_output_free(both);
@@ -350,7 +355,8 @@ struct reply_style reply_recognise(const struct template *template)
     if (answer) style.format = format_of_answer(template_output_text(answer));
     template_output_free(answer);
     if (!style.format) style.format = ENGINE_REPLY_PLAIN;
-    if (style.format != ENGINE_REPLY_GPT_OSS) find_reasoning(template, &budget, &style);
+    if (style.format != ENGINE_REPLY_GPT_OSS && !style.layout.reasoning[0][0])
+        find_reasoning(template, &budget, &style);
     return style;
 }
 
@@ -418,7 +424,7 @@ int engine_template_reply_layout(const struct engine_template *template, struct 
     const char *reasoning[2] = {style->layout.reasoning[0], style->layout.reasoning[1]};
     if (!reasoning[0][0]) reply_reasoning_marks(style->format, engine_template_source(template), reasoning);
     const struct reply_layout *is = layout_of_style(style);
-    bool marked = is != NULL;
+    bool marked = is && !is->nested && !is->after_number[0];
     if (!marked) is = &none;
     const struct engine_reply_layout known = {
         .struct_size = sizeof known,

@@ -113,6 +113,11 @@ static void add_layout_marks(struct engine_reply *reply)
     };
     add_mark(reply, &reasoning[0]);
     add_mark(reply, &reasoning[1]);
+    for (size_t i = 0; i < 4; i++) {
+        const char *mark = reply->own.answer[i];
+        add_mark(reply, &(struct reply_mark){NOT_GPT_OSS, REPLY_START, mark, REPLY_CONTENT, 0});
+        add_mark(reply, &(struct reply_mark){NOT_GPT_OSS, REPLY_CONTENT, mark, REPLY_CONTENT, 0});
+    }
     if (!layout || reply->format == ENGINE_REPLY_HERMES) return;
     const struct reply_mark call[] = {
         {NOT_GPT_OSS, REPLY_CONTENT, layout_first(layout), REPLY_CALL, CALLS_LAYOUT},
@@ -130,7 +135,7 @@ static int collect_marks(struct engine_reply *reply)
     const struct architecture *family;
     size_t room = N_USUAL, n = 0;
     while (arch_at(n)) n++;
-    room += 4 * (n + 1);
+    room += 4 * (n + 1) + 8;
     reply->marks = calloc(room, sizeof *reply->marks);
     if (!reply->marks) return error_memory("a reply");
     for (size_t i = 0; i < N_USUAL; i++) add_mark(reply, &usual_marks[i]);

@@ -66,8 +66,8 @@ static unsigned types_of_schema(const json_t *schema, unsigned depth)
     return types ? types : ANY;
 }
 
-/* The types that the tools allow for a parameter. */
-static unsigned types_of_parameter(const json_t *tools, struct span name, struct span key)
+/* The schema that the tools have for a parameter; NULL: none. */
+static const json_t *schema_of_parameter(const json_t *tools, struct span name, struct span key)
 {
     size_t i;
     json_t *tool;
@@ -80,9 +80,9 @@ static unsigned types_of_parameter(const json_t *tools, struct span name, struct
             memcmp(json_string_value(its_name), name.data, name.length) != 0)
             continue;
         const json_t *properties = json_object_get(json_object_get(function, "parameters"), "properties");
-        return types_of_schema(json_object_getn(properties, key.data, key.length), 2);
+        return json_object_getn(properties, key.data, key.length);
     }
-    return ANY;
+    return NULL;
 }
 
 /* What templates write that print values as they are: Python's words and literals. */
@@ -122,16 +122,67 @@ static struct span without_cdata(struct span text)
     return (struct span){text.data + n, text.length - n - n_end};
 }
 
-unsigned layout_types_of(const struct reply_layout *layout, const json_t *tools, struct span name,
-                         struct span key, struct span type)
+struct argument_type layout_type_of(const struct reply_layout *layout, const json_t *tools, struct span name,
+                                    struct span key, struct span type)
 {
-    if (!layout->after_type[0]) return types_of_parameter(tools, name, key);
-    return span_is(type, "true") ? TEXT : ANY;
+    struct argument_type known = {.types = ANY};
+    if (layout->after_type[0]) {
+        if (span_is(type, "true") || span_is(type, "string")) known.types = TEXT;
+        return known;
+    }
+    known.schema = schema_of_parameter(tools, name, key);
+    known.types = types_of_schema(known.schema, 2);
+    return known;
 }
 
-json_t *layout_value_of(struct span text, unsigned types)
+/* ---- Values within values ---- */
+
+static json_t *nested_value(const struct reply_layout *layout, struct span text, struct argument_type type,
+                            unsigned depth);
+
+/* A member of an object, or an item. False: this is none. */
+static bool add_member(const struct reply_layout *layout, struct span *s, const json_t *schema,
+                       json_t *object, json_t *array, unsigned depth)
 {
+    struct span key, value;
+    char closing[2 * LAYOUT_MARK];
+    *s = span_from(*s, strlen(layout->key));
+    if (!span_cut(s, layout->after_key, &key) || !layout_closing(layout, key.data, key.length, closing) ||
+        !span_cut(s, closing, &value))
+        return false;
+    bool item = span_is(key, "item") && array;
+    const json_t *its = item ? json_object_get(schema, "items")
+                             : json_object_getn(json_object_get(schema, "properties"), key.data, key.length);
+    struct argument_type type = {.schema = its, .types = types_of_schema(its, 2)};
+    json_t *made = nested_value(layout, value, type, depth);
+    return (item ? json_array_append_new(array, made)
+                 : json_object_setn_new(object, key.data, key.length, made)) == 0;
+}
+
+/* An array if the schema says so or, without one, if all keys are "item". */
+static json_t *nested_value(const struct reply_layout *layout, struct span text, struct argument_type type,
+                            unsigned depth)
+{
+    struct span s = span_trim(text);
+    if (type.types == ARRAY && s.length == 0) return json_array();
+    if (type.types == OBJECT && s.length == 0) return json_object();
+    if (type.types == TEXT || depth == 0 || !span_starts(s, layout->key))
+        return typed_value(text, type.types);
+    bool lists = span_starts(span_from(s, strlen(layout->key)), "item>") && type.types & ARRAY;
+    json_t *array = lists ? json_array() : NULL, *object = lists ? NULL : json_object();
+    bool good = array || object;
+    for (; good && s.length > 0; s = span_trim(s))
+        good = span_starts(s, layout->key) && add_member(layout, &s, type.schema, object, array, depth - 1);
+    if (good) return lists ? array : object;
+    json_decref(array);
+    json_decref(object);
+    return typed_value(text, type.types);
+}
+
+json_t *layout_value_of(const struct reply_layout *layout, struct span text, struct argument_type type)
+{
+    if (layout->nested) return nested_value(layout, text, type, 32);
     if (span_starts(text, "\n")) text = span_from(text, 1);
     if (text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
-    return typed_value(without_cdata(text), types);
+    return typed_value(without_cdata(text), type.types);
 }

@@ -1,8 +1,8 @@
 /* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format, or a template from which
  * it is derived, whether tools were offered, and whether a limit cut the reply; the rest is the end of a
- * prompt, a zero and the reply, or the reply alone. However the reply is cut into pieces, the same content, reasoning and calls come out, and each
- * whole call's arguments are a JSON object. Calls as they are written begin and end, and none is missing that
- * comes whole otherwise. */
+ * prompt, a zero and the reply, or the reply alone. However the reply is cut into pieces, the same content,
+ * reasoning and calls come out, and each whole call's arguments are a JSON object. Calls as they are written
+ * begin and end, and none is missing that comes whole otherwise. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,6 +104,11 @@ static const char *const templates[] = {
     TURNS("<call to='{{ f.name }}'>{% for k, v in f.arguments.items() %}<arg of='{{ k }}'>{{ v }}</arg>{% "
           "endfor %}"
           "</call>"),
+    TURNS(
+        "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"{{ f.name }}\">{% for k, v in "
+        "f.arguments.items() %}"
+        "]<]minimax[>[<{{ k }}>{{ v }}]<]minimax[>[</{{ k }}>{% endfor %}]<]minimax[>[</invoke>]<]minimax[>["
+        "</tool_call>"),
     TURNS(
         "<py>[{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}={{ v | tojson }}{% endfor %})]</py>"),
 };

@@ -1,6 +1,7 @@
 """Renders templates by jinja2, in the environment of transformers' apply_chat_template. Runs in the peers.
 
-Standard input: a JSON array of [template, variables]. Standard output: one of {"text": …} or {"error": …}.
+Standard input: a JSON array of [template, variables], or {"templates": […], "variables": […]}: each with each. Standard output:
+one of {"text": …} or {"error": …}.
 """
 import json
 import sys
@@ -15,4 +16,9 @@ def render(template, variables):
         return {"error": str(error).split("\n")[0][:200]}
 
 
-json.dump([render(*case) for case in json.load(sys.stdin)], sys.stdout)
+given = json.load(sys.stdin)
+if isinstance(given, dict):
+    cases = [(template, variables) for template in given["templates"] for variables in given["variables"]]
+else:
+    cases = given
+json.dump([render(template, variables) for template, variables in cases], sys.stdout)

@@ -672,6 +672,12 @@ bool reply_grammar_create(const struct reply_grammar_input *input, const struct 
     *grammar = NULL;
     if (constraint->kind == ENGINE_GRAMMAR_GBNF)
         return reply_grammar_constrain(input, params, grammar, error);
+    bool laid_out = input->layout || input->format != ENGINE_REPLY_TEMPLATE;
+    bool may_call = params->tools && params->tool_choice == TOOL_CHOICE_AUTO && constraint->kind;
+    if ((needs_calls(params) || may_call) && !laid_out)
+        return api_error_in(error, params_forces_call(params) ? "tool_choice" : "tools",
+                            "calls in the form of this model's template can't be enforced: leave out "
+                            "\"tool_choice\", \"strict\" and \"response_format\"");
     grammar_put(&writer, "root ::= ");
     if (constraint->kind && !params_forces_call(params)) {
         bool calls = params->tools && params->tool_choice == TOOL_CHOICE_AUTO;

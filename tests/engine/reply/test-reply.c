@@ -1149,6 +1149,30 @@ Test(reply, format_of_a_template)
         {TURNS_SO("<|tools|>[", "{\"{{ f.name }}\": {{ f.arguments | tojson }}}{{ ', ' if not loop.last }}",
                   "]<|/tools|>"),
          "<|tools|>[{\"f\": {\"a\": 1}}]<|/tools|>", "\n0:f({\"a\": 1})"},
+        /* Kimi K3. */
+        {TURNS_SO("<|open|>tools<|sep|>",
+                  "<|open|>call tool=\"{{ f.name }}\" index=\"{{ loop.index }}\"<|sep|>{% for k, v in "
+                  "f.arguments.items() %}<|open|>argument key=\"{{ k }}\" type=\"string\"<|sep|>{{ v "
+                  "}}<|close|>argument<|sep|>{% endfor %}<|close|>call<|sep|>",
+                  "<|close|>tools<|sep|>"),
+         "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>So.<|close|>response<|sep|><|"
+         "open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"a\" "
+         "type=\"string\"<|sep|>5<|close|>argument<|sep|><|open|>argument key=\"b\" "
+         "type=\"array\"<|sep|>[5]<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool=\"g\" "
+         "index=\"2\"<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>",
+         "\nR:Hm.\nC:So.\n0:f({\"a\": \"5\", \"b\": [5]})\n1:g({})"},
+        /* MiniMax M3. */
+        {TURNS_SO(
+             "]<]minimax[>[<tool_call>\n",
+             "]<]minimax[>[<invoke name=\"{{ f.name }}\">{% for k, v in f.arguments.items() "
+             "%}]<]minimax[>[<{{ k }}>{{ v }}]<]minimax[>[</{{ k }}>{% endfor %}]<]minimax[>[</invoke>\n",
+             "]<]minimax[>[</tool_call>"),
+         "</mm:think>So.]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>x "
+         "]<]minimax[>[</a>]<]minimax[>[<o>]<]minimax[>[<k>]<]minimax[>[<item>1]<]minimax[>[</"
+         "item>]<]minimax[>[<item>b]<]minimax[>[</item>]<]minimax[>[</k>]<]minimax[>[<m>true]<]minimax[>[</"
+         "m>]<]minimax[>[</o>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke "
+         "name=\"g\">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+         "\nC:So.\n0:f({\"a\": \"x \", \"o\": {\"k\": [1, \"b\"], \"m\": true}})\n1:g({})"},
         /* Marks around reasoning, which are derived, too. */
         {"{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<my:think>{{ "
          "m.reasoning_content "
@@ -1158,9 +1182,13 @@ Test(reply, format_of_a_template)
         {"{% include %}<tool_call>", "<tool_call>", "\nC:<tool_call>"},
         {NULL, "<tool_call>", "\nC:<tool_call>"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        expect_of((struct engine_reply_options){.tools = tools, .template_text = cases[i].template_text},
-                  cases[i].reply, cases[i].parts);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct engine_reply_options options = {.tools = tools, .template_text = cases[i].template_text};
+        expect_of(options, cases[i].reply, cases[i].parts);
+        options.tools = typed_tools;
+        options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+        expect_of(options, cases[i].reply, cases[i].parts);
+    }
 }
 
 Test(reply, refuses)
