@@ -69,6 +69,7 @@ int batch_take_fingerprint(struct batch *b)
     hash_overrides(b);
     if (b->arguments->n_logprobs > 0)
         hash_more(b, &b->arguments->n_logprobs, sizeof b->arguments->n_logprobs);
+    if (a->reasoning_budget < UINT32_MAX) hash_more(b, &a->reasoning_budget, sizeof a->reasoning_budget);
     if (wants_beams(a)) hash_more(b, &b->beams, sizeof b->beams);
     for (size_t i = 0; i < b->stop.count; i++) {
         hash_more(b, "|stop", 5);

@@ -284,6 +284,7 @@ static int batch_submit(struct batch *b, struct job *job, struct batch_line *lin
         .length_penalty = line->beams.length_penalty,
         .early_stopping = line->beams.early_stopping,
     };
+    reasoning_limit_apply(&b->reasoning, (struct engine_string){line->prompt, line->prompt_size}, &request);
     if (!status) status = open_grammar(b, line, &request.grammar);
     if (line->options.n_logprobs > 0) job->logprobs = json_array();
     if (request.n_beams > b->n_sequences)
@@ -398,6 +399,7 @@ static void batch_close(struct batch *b)
     while (b->first) batch_drop_first(b);
     guesses_close(&b->draft);
     engine_context_destroy(b->context);
+    reasoning_limit_close(&b->reasoning);
     engine_grammar_destroy(b->grammar);
     engine_grammar_destroy(b->last_grammar);
     engine_model_close(b->model);
@@ -437,6 +439,7 @@ int command_batch(const struct arguments *arguments)
         status = vocabulary_open(b.model, &b.vocabulary);
     if (!status) status = sampling_check_tokens(&b.sampling, b.vocabulary.info.n_tokens);
     if (!status) status = constraint_open(b.model, &b.constraint, &b.grammar);
+    if (!status) status = reasoning_limit_open(arguments, b.model, &b.reasoning);
     if (!status) status = batch_take_fingerprint(&b);
     if (!status) status = open_input(&b);
     if (!status) status = batch_open_output(&b);

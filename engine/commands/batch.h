@@ -16,6 +16,7 @@
 #include "options/open.h"
 #include "options/sampling.h"
 #include "prompts/prompt.h"
+#include "prompts/reasoning.h"
 #include "prompts/text-options.h"
 
 /* ---- batch-input.c: lines of a file, with any bytes in them ---- */
@@ -91,7 +92,8 @@ struct batch {
     uint32_t n_sequences; /* of the context */
     struct draft_model draft;
     struct engine_queue *queue;
-    uint64_t seed, fingerprint; /* of the model and of the options that affect results */
+    struct reasoning_limit reasoning; /* --reasoning-budget */
+    uint64_t seed, fingerprint;       /* of the model and of the options that affect results */
     struct line line;
     struct job *first, *last; /* in the order of the input */
     size_t n_jobs, n_jobs_most;

@@ -14,6 +14,7 @@
 #include "options/open.h"
 #include "options/sampling.h"
 #include "prompts/prompt.h"
+#include "prompts/reasoning.h"
 #include "prompts/results.h"
 
 /* ---- --prompt-cache: what a prompt has in common with that of an earlier run --------------------------- */
@@ -94,6 +95,7 @@ struct session {
     struct engine_context_info info;
     struct draft_model draft; /* with --draft */
     struct engine_queue *queue;
+    struct reasoning_limit reasoning; /* --reasoning-budget */
     struct sampling sampling;
     struct text_list stop; /* --stop */
     struct constraint constraint;
@@ -346,6 +348,7 @@ static int run_request(struct session *s, uint32_t flags, uint32_t limit)
         request.length_penalty = s->beam_options.length_penalty;
         request.early_stopping = s->beam_options.early_stopping;
     }
+    reasoning_limit_apply(&s->reasoning, (struct engine_string){s->prompt, s->prompt_size}, &request);
     int status = engine_queue_submit(s->queue, &request, NULL);
     if (!status) show_progress(s, engine_sequence_length(s->context, 0));
     if (!status) status = engine_queue_run(s->queue, ENGINE_QUEUE_IDLE);
@@ -449,6 +452,7 @@ static void session_close(struct session *s)
     engine_queue_destroy(s->queue);
     guesses_close(&s->draft);
     engine_context_destroy(s->context);
+    reasoning_limit_close(&s->reasoning);
     engine_grammar_destroy(s->grammar);
     engine_model_close(s->model);
     engine_close(s->engine);
@@ -531,6 +535,7 @@ int command_run(const struct arguments *given)
     if (!status) status = encode_prompt(&s);
     if (!status) status = sampling_check_tokens(&s.sampling, s.vocabulary.info.n_tokens);
     if (!status) status = constraint_open(s.model, &s.constraint, &s.grammar);
+    if (!status) status = reasoning_limit_open(arguments, s.model, &s.reasoning);
     if (!status) status = open_context(&s);
     if (!status) status = spell_prompt(&s);
     if (!status) status = prompt_cache_read(arguments, s.context, s.tokens.ids, s.tokens.count, &s.is_cached);

@@ -101,6 +101,24 @@ static void expect(const char *text, int number, const char *key, const char *va
     json_decref(json);
 }
 
+/* A limit for reasoning ends it as soon as the grammar allows. */
+Test(constraints, reasoning_budget)
+{
+    static const char thinks[] = "root ::= \"<think>\" [b-d]{0,200} \"</think>So.\"";
+    prints(RUN("--grammar", thinks, "-n", "400", "--reasoning-budget", "0"), "<think></think>So.", "");
+    struct program_result result = RUN("--grammar", thinks, "-n", "400", "--reasoning-budget", "2");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_expect(strlen(result.out) < 40 && strstr(result.out, "</think>So."), "%s", result.out);
+    program_free(&result);
+    files_write_text(in, "{\"prompt\": \"a b\"}\n{\"prompt\": \"a <think>b\"}\n");
+    result = PROGRAM("batch", "-m", model, in, "--seed", "1", "-n", "400", "--reasoning-budget", "0",
+                     "--grammar", thinks);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    const char *first = strstr(result.out, "<think></think>So.");
+    cr_expect(first && strstr(first + 1, "<think></think>So."), "%s", result.out);
+    program_free(&result);
+}
+
 Test(constraints, of_batches)
 {
     files_write_text(
