@@ -254,12 +254,33 @@ static bool embeddings_encode(const struct embeddings *all, const json_t *text, 
     return true;
 }
 
-/* sentence-transformers' prompts: the one of this name, or the model's default. */
-static bool embeddings_read_prompt(struct embeddings *all, const json_t *name)
+/* The adapter that the model has for a task, as in Jina's API. */
+static bool embeddings_read_task(struct embeddings *all, const json_t *task)
+{
+    struct api_error *error = &all->vectors.group.error;
+    const char *given = json_string_value(task);
+    if (!task || json_is_null(task)) return true;
+    if (!given) return api_error_in(error, "task", "\"task\" should be a text");
+    int adapter = models_adapter_for(all->vectors.served, given);
+    if (adapter < 0)
+        return api_error_in(
+            error, "task",
+            "no adapter of %.80s is for the task \"%.80s\": engine serve takes them with --lora "
+            "NAME=DIRECTORY/TASK",
+            all->vectors.served->name, given);
+    exchange_use_adapter(all->vectors.group.exchange, adapter);
+    return true;
+}
+
+/* sentence-transformers' prompts: the one of this name, that of the task, or the model's default. */
+static bool embeddings_read_prompt(struct embeddings *all, const json_t *name, const char *task)
 {
     const char *given = json_string_value(name);
     if (name && !json_is_null(name) && !given)
         return api_error_in(&all->vectors.group.error, "prompt_name", "\"prompt_name\" should be a text");
+    if (!given && task)
+        return embed_prompt_of_task(all->vectors.served->model, task, &all->prompt) == ENGINE_OK ||
+               api_error_in(&all->vectors.group.error, "task", "%s", command_message());
     if (embed_prompt_find(all->vectors.served->model, given, &all->prompt) == ENGINE_OK) return true;
     return api_error_in(&all->vectors.group.error, "prompt_name", "%s", command_message());
 }
@@ -317,7 +338,7 @@ static bool embeddings_read_body(struct embeddings *all, json_t *body)
     struct api_error *error = &all->vectors.group.error;
     static const char *const known[] = {"model",       "input", "encoding_format", "dimensions",
                                         "prompt_name", "user",  "truncate",        "truncate_prompt_tokens",
-                                        NULL};
+                                        "task",        NULL};
     const json_t *format = json_object_get(body, "encoding_format"),
                  *dimensions = json_object_get(body, "dimensions"), *user = json_object_get(body, "user");
     const char *word = json_string_value(format);
@@ -329,7 +350,10 @@ static bool embeddings_read_body(struct embeddings *all, json_t *body)
         return api_error_in(error, "encoding_format", "\"encoding_format\" should be float or base64");
     all->base64 = word && strcmp(word, "base64") == 0;
     if (dimensions && !json_is_null(dimensions) && !embeddings_read_dimensions(all, dimensions)) return false;
-    if (!embeddings_read_prompt(all, json_object_get(body, "prompt_name"))) return false;
+    const json_t *task = json_object_get(body, "task");
+    if (!embeddings_read_task(all, task) ||
+        !embeddings_read_prompt(all, json_object_get(body, "prompt_name"), json_string_value(task)))
+        return false;
     if (!vectors_read_truncate(&all->vectors, body)) return false;
     return embeddings_read_inputs(all, json_object_get(body, "input"));
 }

@@ -222,6 +222,11 @@ int exchange_adapter(const struct exchange *exchange)
     return exchange->adapter;
 }
 
+void exchange_use_adapter(struct exchange *exchange, int adapter)
+{
+    exchange->adapter = adapter;
+}
+
 void exchange_count(struct exchange *exchange, uint64_t n_prompt, uint64_t n_reused, uint64_t n_generated)
 {
     atomic_fetch_add(&exchange->n_prompt, n_prompt);

@@ -89,6 +89,8 @@ struct served *exchange_model(const struct exchange *exchange);
 bool exchange_is_anthropic(const struct exchange *exchange);
 /* The number of the adapter that the request names, or -1. */
 int exchange_adapter(const struct exchange *exchange);
+/* Has the request's jobs, which are to come, use this adapter instead. */
+void exchange_use_adapter(struct exchange *exchange, int adapter);
 
 /* ---- The answer ---------------------------------------------------------------------------------------- */
 

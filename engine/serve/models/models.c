@@ -528,6 +528,23 @@ bool models_named(struct models *models, const char *name, struct served_state *
     return served && models_at(models, (size_t)(served - models->all), state);
 }
 
+static bool is_task(const char *name, const char *task)
+{
+    for (; *name && *task; name++, task++)
+        if (*name != *task && !(*name == '_' && (*task == '.' || *task == '-'))) return false;
+    return !*name && !*task;
+}
+
+int models_adapter_for(const struct served *served, const char *task)
+{
+    for (size_t i = 0; i < served->slot->n_adapters; i++) {
+        const struct served_adapter *adapter = &served->slot->adapters[i];
+        const char *slash = strrchr(adapter->path, '/');
+        if (is_task(adapter->name, task) || is_task(slash ? slash + 1 : adapter->path, task)) return (int)i;
+    }
+    return -1;
+}
+
 const char *models_adapter_at(struct models *models, size_t index, const char **model)
 {
     for (size_t i = 0; i < models->n; i++) {

@@ -76,6 +76,9 @@ bool models_at(struct models *models, size_t index, struct served_state *state);
 /* Of the model of that name, or of the model whose adapter it names; NULL: of the first one. False: there is
  * none. */
 bool models_named(struct models *models, const char *name, struct served_state *state);
+/* The number of the model's adapter for a task, such as "retrieval.query": the one of that name, or whose
+ * path ends with it, where "_" may stand for dots and dashes. -1: there is none. */
+int models_adapter_for(const struct served *served, const char *task);
 /* The name of an adapter; NULL past the last. *model is the model it belongs to. */
 const char *models_adapter_at(struct models *models, size_t index, const char **model);
 

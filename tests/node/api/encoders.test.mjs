@@ -65,6 +65,10 @@ test('a prompt is put before each text', async () => {
     assert.equal(wrong.status, 400);
     assert.equal(wrong.json.error.param, 'prompt_name');
     assert.match(wrong.json.error.message, /it has query/);
+    /* A task needs its adapter. */
+    const task = await input('encoder', { input: 'tea', task: 'retrieval.query' });
+    assert.equal(task.status, 400);
+    assert.equal(task.json.error.param, 'task');
 });
 
 test('what is wrong with a request is said', async () => {
