@@ -379,6 +379,10 @@ static struct scan_data make_scan(struct fixture *fixture, const struct scan_cas
         x.decay[i] = c->decay == SCAN_RATES ? fabsf(x.decay[i]) : -fabsf(x.decay[i]);
     for (size_t i = 0; i < n_rates; i++) x.rates[i] = -fabsf(x.rates[i]);
     for (size_t i = 0; i < keys; i++) x.b[i] *= 1 / (float)c->key_dim;
+    if (!c->same) return x;
+    for (size_t i = 0; i < keys; i++) x.k[i] *= 1 / sqrtf((float)c->key_dim);
+    for (size_t i = 0; i < heads; i++) x.erase[i] = -fabsf(x.erase[i]);
+    x.a = x.b = x.k;
     return x;
 }
 
@@ -445,14 +449,16 @@ float *run_scan_case(struct fixture *fixture, const struct scan_case *c)
     const uint64_t state_ne[4] = {c->value_dim, c->key_dim, c->n_heads, tokens.n_states};
     fixture_describe(fixture,
                      "%u keys, %u values, %u heads in %u groups, %u runs of %u tokens, %u without a state, "
-                     "decay %d%s%s%s, scale %g, gaps %u and %u",
+                     "decay %d%s%s%s%s, scale %g, gaps %u and %u",
                      c->key_dim, c->value_dim, c->n_heads, c->n_groups, c->n_runs, c->run, c->n_without,
-                     (int)c->decay, c->delta ? ", a and b" : "", c->erase ? ", erase" : "",
-                     c->bonus ? ", bonus" : "", (double)c->scale, c->gaps.row, c->gaps.plane);
+                     (int)c->decay, c->delta ? ", a and b" : "", c->same ? " as k" : "",
+                     c->erase ? ", erase" : "", c->bonus ? ", bonus" : "", (double)c->scale, c->gaps.row,
+                     c->gaps.plane);
+    const struct engine_tensor *k = keys_of(fixture, c, tokens.n, x.k);
     const struct engine_op_scan args = {
         .struct_size = sizeof args,
         .q = keys_of(fixture, c, tokens.n, x.q),
-        .k = keys_of(fixture, c, tokens.n, x.k),
+        .k = k,
         .v = fixture_strided(fixture, c->value_dim, c->n_heads, tokens.n, &c->gaps, x.v),
         .decay =
             c->decay ? fixture_strided(fixture, x.n_decay, c->n_heads, tokens.n, &c->gaps, x.decay) : NULL,
@@ -460,8 +466,12 @@ float *run_scan_case(struct fixture *fixture, const struct scan_case *c)
                                                          (uint64_t)c->value_dim * c->n_heads,
                                                          ENGINE_WEIGHT_VALUES, false, x.rates)
                                         : NULL,
-        .a = c->delta ? keys_of(fixture, c, tokens.n, x.a) : NULL,
-        .b = c->delta ? keys_of(fixture, c, tokens.n, x.b) : NULL,
+        .a = c->same    ? k
+             : c->delta ? keys_of(fixture, c, tokens.n, x.a)
+                        : NULL,
+        .b = c->same    ? k
+             : c->delta ? keys_of(fixture, c, tokens.n, x.b)
+                        : NULL,
         .erase = c->erase ? fixture_strided(fixture, 1, c->n_heads, tokens.n, &c->gaps, x.erase) : NULL,
         .bonus = c->bonus ? fixture_weight(fixture, ENGINE_TYPE_F32, c->key_dim, c->n_heads,
                                            ENGINE_WEIGHT_VALUES, false, x.bonus)
@@ -495,7 +505,7 @@ static void each_scan(const struct case_group *group, case_visitor *visit, void 
 {
     static const struct scan_case sizes[] = {
         {.key_dim = 1, .value_dim = 1, .n_heads = 1, .n_groups = 1, .n_runs = 1, .run = 1},
-        {.key_dim = 16, .value_dim = 40, .n_heads = 2, .n_groups = 1, .n_runs = 3, .run = 1, .n_without = 2},
+        {.key_dim = 12, .value_dim = 40, .n_heads = 2, .n_groups = 1, .n_runs = 3, .run = 1, .n_without = 2},
         {.key_dim = 64,
          .value_dim = 64,
          .n_heads = 3,
@@ -521,6 +531,28 @@ static void each_scan(const struct case_group *group, case_visitor *visit, void 
         c.as.scan.erase = group->argument & 16;
         visit(user, &c);
     }
+}
+
+/* The gated delta rule with one tensor for k, a and b. */
+static void each_delta_scan(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const uint32_t runs[] = {1, 3, 4, 31, 32, 33, 65};
+    (void)group;
+    for (size_t i = 0; i < COUNT(runs); i++)
+        visit(user, &(struct some_case){CASE_SCAN,
+                                        NULL,
+                                        false,
+                                        {.scan = {.key_dim = i == 0 ? 7 : 32,
+                                                  .value_dim = 48,
+                                                  .n_heads = 2,
+                                                  .n_groups = 1,
+                                                  .n_runs = 2,
+                                                  .run = runs[i],
+                                                  .n_without = 1,
+                                                  .decay = SCAN_DECAY_HEAD,
+                                                  .delta = true,
+                                                  .erase = true,
+                                                  .same = true}}});
 }
 
 /* Heads of Mamba, of Mamba-2, and of a delta net. */
@@ -579,6 +611,7 @@ static const struct case_group groups[] = {
     {"scan", "decay of keys, bonus", each_scan, SCAN_DECAY_KEYS | 8},
     {"scan", "decay of keys, delta rule", each_scan, SCAN_DECAY_KEYS | 4},
     {"scan", "decay of heads, delta rule, erase", each_scan, SCAN_DECAY_HEAD | 4 | 16},
+    {"scan", "the same with one k, a and b", each_delta_scan, 0},
 };
 
 void each_block_group(group_visitor *visit, void *user)

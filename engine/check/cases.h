@@ -117,6 +117,7 @@ struct scan_case {
     uint32_t n_runs, run, n_without;
     enum { SCAN_NO_DECAY, SCAN_DECAY_HEAD, SCAN_DECAY_KEYS, SCAN_RATES } decay;
     bool delta, erase, bonus;
+    bool same; /* a and b are the tensor k */
     float scale;
     struct fixture_gaps gaps;
 };

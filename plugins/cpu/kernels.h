@@ -18,6 +18,7 @@
 #define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
 #define QUANTIZE_MAX   8.3e6F /* the scale of groups with a larger value is out of float16's range */
 #define TILE_TOKENS    12     /* most tokens that a tile kernel takes at once */
+#define SCAN_COLUMNS   32     /* columns of a state that `scan` takes at once */
 #define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes in one call */
 
 /* Activations for a TILE_INT8 matmul, T tokens interleaved: value = q * scale. */
@@ -57,22 +58,23 @@ typedef void few_function(const uint8_t *panel, size_t k, const struct int8_acti
 typedef void quantize_function(const float *const *x, size_t n_tokens, size_t n,
                                const struct int8_activations *out);
 
-/* Tokens of one state and PANEL columns of its head, for `scan`: the formula is that of ENGINE_OP_SCAN.
- * Strides are floats from token to token. */
+/* Tokens of one state and SCAN_COLUMNS columns of its head, for `scan`: the formula is that of
+ * ENGINE_OP_SCAN. Strides are floats: from token to token, of the state from row to row. */
 struct scan_piece {
     size_t n_tokens, key_dim;
     const float *q, *k, *a, *b; /* rows of key_dim; a and b NULL: absent */
     size_t q_stride, k_stride, a_stride, b_stride;
-    const float *v;     /* [PANEL, n_tokens] */
+    const float *v;     /* [SCAN_COLUMNS, n_tokens] */
     const float *erase; /* [n_tokens]; used with a */
     size_t n_decay;     /* 1, key_dim; 0: there is none, or rates give it */
     const float *decay; /* [n_decay, n_tokens], already exp of it */
-    const float *rates; /* [PANEL, key_dim], or NULL */
-    const float *steps; /* [PANEL, n_tokens]: the decay, with rates */
+    const float *rates; /* [SCAN_COLUMNS, key_dim], or NULL */
+    const float *steps; /* [SCAN_COLUMNS, n_tokens]: the decay, with rates */
     const float *bonus; /* [key_dim], or NULL */
     float scale;
-    float *state; /* [PANEL, key_dim] */
-    float *out;   /* [PANEL, n_tokens] */
+    float *state; /* [SCAN_COLUMNS, key_dim] */
+    size_t state_stride;
+    float *out; /* [SCAN_COLUMNS, n_tokens] */
 };
 
 typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,

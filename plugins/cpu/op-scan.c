@@ -1,14 +1,18 @@
-/* op-scan.c: a linear recurrence over the tokens of a sequence. A task takes PANEL columns (values) of one
- * head's state, for all tokens: in pieces of a run, whose operands it copies together, and whose state stays
- * in registers or in the nearest cache (kernels/scan.h). Each column is computed by itself and in the order
- * of its tokens, so results don't depend on how a text is cut into batches. */
+/* op-scan.c: a linear recurrence over the tokens of a sequence. A task takes SCAN_COLUMNS columns (values) of
+ * one head's state, for all tokens, in pieces of a run. The kernels (kernels/scan.h) work on the state where
+ * it is; what is copied is a state that tokens would read from the same few sets of the nearest cache, and
+ * columns at the end of a head, filled up with zeros. Each column is computed by itself and in the order of
+ * its tokens, so results don't depend on how a text is cut into batches. */
 #include <string.h>
 
 #include "kernels.h"
 #include "ops.h"
 #include "states.h"
 
-enum { PIECE = 32 }; /* tokens of a piece */
+enum {
+    PIECE = 32,       /* tokens of a piece */
+    DENSE_TOKENS = 4, /* of a run under the delta rule, from which on its state is copied */
+};
 
 struct scan_step {
     struct view q, k, v, decay, a, b, erase, output; /* data NULL: absent */
@@ -21,27 +25,27 @@ struct scan_step {
 
 /* A thread's memory, in floats. */
 struct scan_scratch {
-    float *state;           /* [PANEL, key_dim] */
-    float *rates;           /* [PANEL, key_dim] */
-    float *v, *out, *steps; /* [PANEL, PIECE] */
+    float *state;           /* [SCAN_COLUMNS, key_dim] */
+    float *rates;           /* [SCAN_COLUMNS, key_dim] */
+    float *v, *out, *steps; /* [SCAN_COLUMNS, PIECE] */
     float *decay;           /* [key_dim, PIECE] */
     float *erase;           /* [PIECE] */
 };
 
 static size_t scratch_size(size_t key_dim)
 {
-    return (2 * PANEL * key_dim + 3 * PANEL * PIECE + key_dim * PIECE + PIECE) * sizeof(float);
+    return (2 * SCAN_COLUMNS * key_dim + 3 * SCAN_COLUMNS * PIECE + key_dim * PIECE + PIECE) * sizeof(float);
 }
 
 static struct scan_scratch scratch_of(const struct work *work, size_t key_dim)
 {
     struct scan_scratch scratch;
     scratch.state = (float *)(void *)work->own;
-    scratch.rates = scratch.state + PANEL * key_dim;
-    scratch.v = scratch.rates + PANEL * key_dim;
-    scratch.out = scratch.v + PANEL * PIECE;
-    scratch.steps = scratch.out + PANEL * PIECE;
-    scratch.decay = scratch.steps + PANEL * PIECE;
+    scratch.rates = scratch.state + SCAN_COLUMNS * key_dim;
+    scratch.v = scratch.rates + SCAN_COLUMNS * key_dim;
+    scratch.out = scratch.v + SCAN_COLUMNS * PIECE;
+    scratch.steps = scratch.out + SCAN_COLUMNS * PIECE;
+    scratch.decay = scratch.steps + SCAN_COLUMNS * PIECE;
     scratch.erase = scratch.decay + key_dim * PIECE;
     return scratch;
 }
@@ -56,27 +60,44 @@ static const float *row_of(const struct view *view, size_t i1, size_t i2)
     return view->data ? view_row(view, i1, i2, 0) : NULL;
 }
 
+/* The columns of a row; of a whole block their number is known here, so that vectors are moved. */
+static void copy_columns(const struct block *block, const float *from, float *to)
+{
+    if (block->n == SCAN_COLUMNS)
+        memcpy(to, from, SCAN_COLUMNS * sizeof *to);
+    else
+        memcpy(to, from, block->n * sizeof *to);
+}
+
 /* exp of the piece's decays, or the decays themselves if rates come before exp. */
 static void copy_decay(const struct scan_step *step, const struct work *work, const struct block *block,
                        size_t first, size_t n, const struct scan_scratch *scratch)
 {
-    size_t n_decay = step->rates ? block->n : step->decay.ne[0];
-    size_t stride = step->rates ? PANEL : n_decay;
-    float *to = step->rates ? scratch->steps : scratch->decay;
+    if (step->rates) {
+        for (size_t t = 0; t < n; t++)
+            copy_columns(block, row_of(&step->decay, block->head, first + t) + block->first,
+                         scratch->steps + t * SCAN_COLUMNS);
+        return;
+    }
+    size_t n_decay = step->decay.ne[0];
+    float *to = scratch->decay;
     for (size_t t = 0; t < n; t++)
-        memcpy(to + t * stride,
-               row_of(&step->decay, block->head, first + t) + (step->rates ? block->first : 0),
-               n_decay * sizeof *to);
-    if (!step->rates) work->kernels->exponentials(to, to, n * n_decay);
+        if (n_decay == 1)
+            to[t] = *row_of(&step->decay, block->head, first + t);
+        else
+            memcpy(to + t * n_decay, row_of(&step->decay, block->head, first + t), n_decay * sizeof *to);
+    work->kernels->exponentials(to, to, n * n_decay);
 }
 
+/* Tokens whose state's rows are at `state`. */
 static void run_piece(const struct scan_step *step, const struct work *work, const struct block *block,
-                      size_t first, size_t n, const struct scan_scratch *scratch)
+                      size_t first, size_t n, float *state, size_t state_stride,
+                      const struct scan_scratch *scratch)
 {
     size_t group = block->head / step->heads_per_group;
     for (size_t t = 0; t < n; t++)
-        memcpy(scratch->v + t * PANEL, row_of(&step->v, block->head, first + t) + block->first,
-               block->n * sizeof(float));
+        copy_columns(block, row_of(&step->v, block->head, first + t) + block->first,
+                     scratch->v + t * SCAN_COLUMNS);
     if (step->has_decay) copy_decay(step, work, block, first, n, scratch);
     for (size_t t = 0; t < n; t++)
         scratch->erase[t] = step->has_erase ? *row_of(&step->erase, block->head, first + t) : 1;
@@ -99,54 +120,55 @@ static void run_piece(const struct scan_step *step, const struct work *work, con
         .steps = scratch->steps,
         .bonus = step->bonus ? step->bonus + block->head * step->key_dim : NULL,
         .scale = step->scale,
-        .state = scratch->state,
+        .state = state,
+        .state_stride = state_stride,
         .out = scratch->out,
     };
     work->kernels->scan(&piece);
     for (size_t t = 0; t < n; t++)
-        memcpy((float *)view_row(&step->output, block->head, first + t, 0) + block->first,
-               scratch->out + t * PANEL, block->n * sizeof(float));
+        copy_columns(block, scratch->out + t * SCAN_COLUMNS,
+                     (float *)view_row(&step->output, block->head, first + t, 0) + block->first);
 }
 
-/* A head's columns, rows of value_dim, to rows of PANEL or back. */
-static void copy_columns(const struct scan_step *step, const struct block *block, float *rows, float *panel,
-                         bool back)
+/* Tokens of one state. */
+static void run_tokens(const struct scan_step *step, const struct work *work, const struct block *block,
+                       const struct states_run *run, const struct scan_scratch *scratch)
 {
-    for (size_t i = 0; i < step->key_dim; i++) {
-        float *row = rows + (block->head * step->key_dim + i) * step->value_dim + block->first;
-        if (back)
-            memcpy(row, panel + i * PANEL, block->n * sizeof *row);
-        else
-            memcpy(panel + i * PANEL, row, block->n * sizeof *row);
-    }
+    float *state = (float *)(void *)run->state + block->head * step->key_dim * step->value_dim + block->first;
+    const bool is_copied = block->n < SCAN_COLUMNS || (step->a.data && run->n >= DENSE_TOKENS);
+    float *used = is_copied ? scratch->state : state;
+    const size_t stride = is_copied ? SCAN_COLUMNS : step->value_dim;
+    for (size_t i = 0; i < step->key_dim && run->begins; i++)
+        memset(used + i * stride, 0, block->n * sizeof *used);
+    for (size_t i = 0; i < step->key_dim && is_copied && !run->begins; i++)
+        copy_columns(block, state + i * step->value_dim, used + i * stride);
+    for (size_t t = 0; t < run->n; t += PIECE)
+        run_piece(step, work, block, run->first + t, run->n - t < PIECE ? run->n - t : PIECE, used, stride,
+                  scratch);
+    for (size_t i = 0; i < step->key_dim && is_copied; i++)
+        copy_columns(block, used + i * stride, state + i * step->value_dim);
 }
 
 static void run_scan(const void *args, const struct work *work, size_t task)
 {
     const struct scan_step *step = args;
     struct scan_scratch scratch = scratch_of(work, step->key_dim);
-    struct block block = {task / step->blocks_per_head, task % step->blocks_per_head * PANEL, PANEL};
+    struct block block = {task / step->blocks_per_head, task % step->blocks_per_head * SCAN_COLUMNS,
+                          SCAN_COLUMNS};
     if (block.n > step->value_dim - block.first) block.n = step->value_dim - block.first;
-    if (block.n < PANEL) memset(work->own, 0, scratch_size(step->key_dim)); /* what fills vectors up */
+    if (block.n < SCAN_COLUMNS) memset(work->own, 0, scratch_size(step->key_dim)); /* what fills vectors up */
     for (size_t j = 0; j < block.n && step->rates; j++)
         for (size_t i = 0; i < step->key_dim; i++)
-            scratch.rates[i * PANEL + j] =
+            scratch.rates[i * SCAN_COLUMNS + j] =
                 step->rates[(block.head * step->value_dim + block.first + j) * step->key_dim + i];
     for (struct states_run run = {0}; states_next(work, &step->states, &run);) {
-        if (!run.has_state) {
-            for (size_t t = 0; t < run.n; t++)
-                memset((float *)view_row(&step->output, block.head, run.first + t, 0) + block.first, 0,
-                       block.n * sizeof(float));
+        if (run.has_state) {
+            run_tokens(step, work, &block, &run, &scratch);
             continue;
         }
-        float *state = (float *)(void *)run.state;
-        if (run.begins)
-            memset(scratch.state, 0, PANEL * step->key_dim * sizeof(float));
-        else
-            copy_columns(step, &block, state, scratch.state, false);
-        for (size_t t = 0; t < run.n; t += PIECE)
-            run_piece(step, work, &block, run.first + t, run.n - t < PIECE ? run.n - t : PIECE, &scratch);
-        copy_columns(step, &block, state, scratch.state, true);
+        for (size_t t = 0; t < run.n; t++)
+            memset((float *)view_row(&step->output, block.head, run.first + t, 0) + block.first, 0,
+                   block.n * sizeof(float));
     }
 }
 
@@ -178,7 +200,7 @@ static int check(const struct request *request, const struct engine_op_scan *arg
     if (args->reserved)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: the arguments are from a later version");
     step->heads_per_group = step->n_heads / step->q.ne[1];
-    step->blocks_per_head = (step->value_dim + PANEL - 1) / PANEL;
+    step->blocks_per_head = (step->value_dim + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
     step->scale = args->scale != 0 ? args->scale : 1;
     return ENGINE_OK;
 }

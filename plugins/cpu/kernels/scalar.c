@@ -198,7 +198,7 @@ static void exponentials(const float *x, float *out, size_t n)
 
 static float scan_decay(const struct scan_piece *x, size_t t, size_t i, size_t j)
 {
-    if (x->rates) return expf(x->rates[i * PANEL + j] * x->steps[t * PANEL + j]);
+    if (x->rates) return expf(x->rates[i * SCAN_COLUMNS + j] * x->steps[t * SCAN_COLUMNS + j]);
     if (x->n_decay == 0) return 1;
     return x->decay[x->n_decay == 1 ? t : t * x->key_dim + i];
 }
@@ -206,18 +206,18 @@ static float scan_decay(const struct scan_piece *x, size_t t, size_t i, size_t j
 static void scan(const struct scan_piece *x)
 {
     for (size_t t = 0; t < x->n_tokens; t++)
-        for (size_t j = 0; j < PANEL; j++) {
+        for (size_t j = 0; j < SCAN_COLUMNS; j++) {
             const float *k = x->k + t * x->k_stride, *q = x->q + t * x->q_stride;
-            float erased = 0, sum = 0, v = x->v[t * PANEL + j];
+            float erased = 0, sum = 0, v = x->v[t * SCAN_COLUMNS + j];
             for (size_t i = 0; i < x->key_dim && x->a; i++)
-                erased += x->a[t * x->a_stride + i] * x->state[i * PANEL + j];
+                erased += x->a[t * x->a_stride + i] * x->state[i * x->state_stride + j];
             for (size_t i = 0; i < x->key_dim; i++) {
-                float *s = &x->state[i * PANEL + j], before = *s;
+                float *s = &x->state[i * x->state_stride + j], before = *s;
                 *s = scan_decay(x, t, i, j) * before + k[i] * v;
                 if (x->a) *s += x->b[t * x->b_stride + i] * erased * x->erase[t];
                 sum += q[i] * (x->bonus ? before + x->bonus[i] * k[i] * v : *s);
             }
-            x->out[t * PANEL + j] = sum * x->scale;
+            x->out[t * SCAN_COLUMNS + j] = sum * x->scale;
         }
 }
 
