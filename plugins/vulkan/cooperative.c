@@ -20,12 +20,15 @@ static bool has_features(const struct physical_device *device)
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                           .pNext = &newer};
     vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
+    /* Device scope: in this memory model the atomics of group.comp and cache-write.comp need it. */
     return matrices.cooperativeMatrix && newer.shaderFloat16 && newer.vulkanMemoryModel &&
-           later.subgroupSizeControl && later.computeFullSubgroups;
+           newer.vulkanMemoryModelDeviceScope && later.subgroupSizeControl && later.computeFullSubgroups;
 }
 
-/* The subgroup size to request; 0 if compute shaders can't use matrices or can't get this size. */
-static uint32_t subgroup_size(const struct physical_device *device)
+/* The size of subgroups that use matrices, and whether a pipeline has to ask for it: not where the device has one
+ * size only, since some drivers (NVK) let nobody ask there. 0 if compute shaders can't use matrices or can't get this
+ * size. */
+static uint32_t subgroup_size(const struct physical_device *device, bool *asks)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR matrices = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR};
@@ -36,9 +39,10 @@ static uint32_t subgroup_size(const struct physical_device *device)
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                               .pNext = &subgroups};
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
-    if (!(matrices.cooperativeMatrixSupportedStages & later.requiredSubgroupSizeStages &
-          VK_SHADER_STAGE_COMPUTE_BIT))
-        return 0;
+    *asks = later.minSubgroupSize != later.maxSubgroupSize;
+    VkShaderStageFlags stages = matrices.cooperativeMatrixSupportedStages;
+    if (*asks) stages &= later.requiredSubgroupSizeStages;
+    if (!(stages & VK_SHADER_STAGE_COMPUTE_BIT)) return 0;
     /* Intel's devices multiply in their smallest subgroups, and say another size here. */
     uint32_t size = properties.properties.vendorID == INTEL ? later.minSubgroupSize : subgroups.subgroupSize;
     bool fits = size >= later.minSubgroupSize && size <= later.maxSubgroupSize && size > 0 &&
@@ -47,7 +51,7 @@ static uint32_t subgroup_size(const struct physical_device *device)
 }
 
 /* How subgroups share out a tile in matrices of a size; false where they can't. */
-static bool share_out(const struct physical_device *device, uint32_t subgroup,
+static bool share_out(const struct physical_device *device, uint32_t subgroup, bool asks,
                       const VkCooperativeMatrixPropertiesKHR *size, struct cooperative *cooperative)
 {
     if (size->AType != VK_COMPONENT_TYPE_FLOAT16_KHR || size->BType != VK_COMPONENT_TYPE_FLOAT16_KHR ||
@@ -62,7 +66,8 @@ static bool share_out(const struct physical_device *device, uint32_t subgroup,
     /* Twice, for the gate's sums. */
     uint64_t slots = (uint64_t)subgroups * rows * columns * sizeof(float) * 2;
     if (STAGED + slots > device->properties.limits.maxComputeSharedMemorySize) return false;
-    *cooperative = (struct cooperative){rows, columns, depth, region_rows, region_columns, subgroup};
+    *cooperative =
+        (struct cooperative){rows, columns, depth, region_rows, region_columns, asks ? subgroup : 0};
     return true;
 }
 
@@ -70,7 +75,8 @@ void cooperative_find(struct physical_device *device)
 {
     bool is_built = shader_codes[SHADER_MATMUL_Q4_0_COOPERATIVE].words != NULL;
     if (!is_built || !vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR || !has_features(device)) return;
-    uint32_t count = 0, subgroup = subgroup_size(device);
+    bool asks;
+    uint32_t count = 0, subgroup = subgroup_size(device, &asks);
     if (subgroup == 0 ||
         vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device->handle, &count, NULL) != VK_SUCCESS)
         return;
@@ -80,6 +86,6 @@ void cooperative_find(struct physical_device *device)
     VkResult result = vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device->handle, &count, sizes);
     /* Drivers list their preferred sizes first. */
     for (uint32_t i = 0; result == VK_SUCCESS && i < count; i++)
-        if (share_out(device, subgroup, &sizes[i], &device->cooperative)) break;
+        if (share_out(device, subgroup, asks, &sizes[i], &device->cooperative)) break;
     free(sizes);
 }

@@ -32,7 +32,8 @@ static int create_device(struct engine_device *device)
     VkPhysicalDeviceVulkan12Features newer = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                               .bufferDeviceAddress = device->addresses,
                                               .shaderFloat16 = device->half || device->cooperative,
-                                              .vulkanMemoryModel = device->cooperative};
+                                              .vulkanMemoryModel = device->cooperative,
+                                              .vulkanMemoryModelDeviceScope = device->cooperative};
     VkPhysicalDeviceFeatures2 wanted = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                         .features = {.shaderInt64 = device->addresses}};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,

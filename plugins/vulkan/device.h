@@ -26,7 +26,7 @@ extern struct vulkan_functions vk;
 struct cooperative {
     uint32_t rows, columns, depth;        /* rows x depth by depth x columns; rows 0: not available */
     uint32_t region_rows, region_columns; /* computed by a subgroup, in a workgroup's tile */
-    uint32_t subgroup;                    /* invocations of a subgroup */
+    uint32_t subgroup; /* invocations of a subgroup to ask for; 0: there is only one size */
 };
 
 struct physical_device {

@@ -113,7 +113,7 @@ struct product {
     uint32_t n_slots, tokens; /* heads or experts of a token */
     uint64_t n_panels;        /* of one matrix */
     struct matmul_form form;
-    bool aligned;   /* columns of the input start at multiples of 16 bytes */
+    bool whole;     /* columns of the input are whole chunks of 32 and start at multiples of 16 bytes */
     uint64_t tiles; /* of columns: workgroups in dimension 1 */
     /* Scratch memory: what the experts have made, and from groups_at on the groups. */
     uint64_t groups_at, scratch;
@@ -145,27 +145,28 @@ static uint32_t most_tokens(const struct gpu_call *call)
     return least(tokens, most > 0 ? (uint32_t)most : 1);
 }
 
-static bool is_aligned(const struct gpu_view *input)
+static bool is_whole(const struct gpu_view *input)
 {
-    bool aligned = input->offset % 16 == 0;
-    for (int i = 1; i < 3; i++) aligned = aligned && (input->ne[i] == 1 || input->nb[i] % 16 == 0);
-    return aligned;
+    bool whole = input->ne[0] % 32 == 0 && input->offset % 16 == 0;
+    for (int i = 1; i < 3; i++) whole = whole && (input->ne[i] == 1 || input->nb[i] % 16 == 0);
+    return whole;
 }
 
 /* Experts take columns in groups, each with a matrix, where those have two columns or more on average; else
  * every column has workgroups of its own, of the form for one. Tiles have room for twice the average. */
-static void group_columns(const struct engine_device *device, uint32_t type, uint64_t n_experts, bool whole,
+static void group_columns(const struct engine_device *device, uint32_t type, uint64_t n_experts,
                           struct product *product)
 {
     uint64_t columns = (uint64_t)product->tokens * product->n_slots, panels = product->n_panels * n_experts;
     if (columns < 2 * n_experts || product->tokens == 1) {
         product->matrices = BY_COLUMN;
-        product->form = matmul_form(device, type, 1, whole, panels);
+        product->form = matmul_form(device, type, 1, product->whole, panels);
         product->tiles = columns;
         return;
     }
     product->matrices = BY_GROUP;
-    product->form = matmul_form(device, type, least(2 * columns / n_experts, product->tokens), whole, panels);
+    product->form =
+        matmul_form(device, type, least(2 * columns / n_experts, product->tokens), product->whole, panels);
     product->tiles = columns / product->form.tokens + least(columns, (uint32_t)n_experts);
 }
 
@@ -183,11 +184,10 @@ static struct product make_product(const struct engine_device *device, const str
     product.experts = of_tokens(&v[OPERAND(matmul, experts)], 1, first, count);
     product.mix = of_tokens(&v[OPERAND(matmul, mix)], 1, first, count);
     product.n_panels = (weight->ne[1] + PANEL_ROWS - 1) / PANEL_ROWS;
-    product.aligned = is_aligned(&product.input);
-    bool whole = product.aligned && weight->ne[0] % 32 == 0;
+    product.whole = is_whole(&product.input);
     if (call->matrices == OP_MATRIX_PER_EXPERT) {
         product.n_slots = (uint32_t)product.experts.ne[0];
-        group_columns(device, weight->type, weight->ne[2], whole, &product);
+        group_columns(device, weight->type, weight->ne[2], &product);
         uint64_t columns = (uint64_t)count * product.n_slots;
         if (product.mix.present) product.groups_at = aligned_size(columns * weight->ne[1] * 4);
         product.scratch = product.groups_at;
@@ -198,7 +198,8 @@ static struct product make_product(const struct engine_device *device, const str
         product.matrices = BY_HEAD;
         product.n_slots = (uint32_t)weight->ne[2];
     }
-    product.form = matmul_form(device, weight->type, count, whole, product.n_panels * product.n_slots);
+    product.form =
+        matmul_form(device, weight->type, count, product.whole, product.n_panels * product.n_slots);
     product.tiles = (count + (uint64_t)product.form.tokens - 1) / product.form.tokens * product.n_slots;
     return product;
 }
@@ -315,15 +316,14 @@ static int append(struct builder *builder, const struct product *product, const 
 
     enum shader first = weight_type(weight->base.type)->first;
     struct pipeline_key *key = &builder->dispatch.key;
-    *key = (struct pipeline_key){
-        .shader = form->shader,
-        .constants = {[1] = product->aligned && (form->rows == 0 || input->ne[0] % 32 == 0),
-                      v[OPERAND(matmul, gate)].present,
-                      bias->present,
-                      adds,
-                      args->activation,
-                      builder->device->unrolled,
-                      [11] = product->matrices}};
+    *key = (struct pipeline_key){.shader = form->shader,
+                                 .constants = {[1] = product->whole,
+                                               v[OPERAND(matmul, gate)].present,
+                                               bias->present,
+                                               adds,
+                                               args->activation,
+                                               builder->device->unrolled,
+                                               [11] = product->matrices}};
     if (form->shader == first + MATMUL_COOPERATIVE) set_cooperative(builder);
     if (form->shader == first + MATMUL_SUBGROUPS) key->full_subgroups = 1;
     if (form->shader == first + MATMUL_ADDRESS) key->constants[6] = form->tokens;

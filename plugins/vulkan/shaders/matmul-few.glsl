@@ -15,12 +15,6 @@ const uint AT_ONCE = COLUMNS < 4 ? COLUMNS : 4; // columns in shared memory; eve
 
 shared float partial[(GATED ? 2 : 1) * AT_ONCE * SHARES * ROWS]; // [sums, gates][column][share][row]
 
-// Four values of a column. ALIGNED: k is also a multiple of 32.
-vec4 few4(uint start, uint i)
-{
-    return ALIGNED ? inputs4[(start + i) / 4] : input4(start, i);
-}
-
 // Adds up what the shares of a row have left at `base`.
 float add_shares(uint base, uint row)
 {
@@ -50,7 +44,7 @@ void main()
         if (GATED) unpack_gate(panel, lane, p.k, chunk, g);
         [[unroll]] for (uint t = 0; t < COLUMNS; t++)
             [[unroll]] for (uint i = 0; i < 8; i++) {
-                vec4 x = few4(starts[t], chunk * 32 + 4 * i);
+                vec4 x = input4(starts[t], chunk * 32 + 4 * i);
                 sums[t] = dot4(w[i], x, sums[t]);
                 if (GATED) gates[t] = dot4(g[i], x, gates[t]);
             }
