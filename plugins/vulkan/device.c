@@ -12,10 +12,12 @@
 
 static int create_device(struct engine_device *device)
 {
-    const char *extensions[2];
+    const char *extensions[3];
     uint32_t n_extensions = 0;
     if (device->physical->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (device->cooperative) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+    if (device->physical->has_statistics)
+        extensions[n_extensions++] = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
     float priority = 1;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueFamilyIndex = device->physical->queue_family,
@@ -24,6 +26,9 @@ static int create_device(struct engine_device *device)
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
         .cooperativeMatrix = true};
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pipelineExecutableInfo = true};
     VkPhysicalDeviceVulkan13Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
                                               .shaderIntegerDotProduct = device->dot,
                                               .subgroupSizeControl = device->cooperative,
@@ -50,7 +55,11 @@ static int create_device(struct engine_device *device)
         *end = &later;
         end = &later.pNext;
     }
-    if (device->cooperative) *end = &matrices;
+    if (device->cooperative) {
+        *end = &matrices;
+        end = &matrices.pNext;
+    }
+    if (device->physical->has_statistics) *end = &statistics;
     if (wanted.pNext) create.pNext = &wanted;
     VkResult result = vk.vkCreateDevice(device->physical->handle, &create, NULL, &device->handle);
     if (result != VK_SUCCESS) return vulkan_error(result, device->physical->properties.deviceName);

@@ -44,6 +44,7 @@ struct physical_device {
     uint32_t subgroup;      /* invocations of those */
     struct cooperative cooperative;
     bool has_budget;     /* VK_EXT_memory_budget */
+    bool has_statistics; /* of its compiler, and they are wanted: statistics.c */
     uint64_t max_buffer; /* bytes of one allocation and one buffer */
 };
 
@@ -209,6 +210,12 @@ _Static_assert(offsetof(struct engine_weight, base) == 0, "first, for plugins/gp
 int pipeline_setup(struct engine_device *device);
 void pipeline_teardown(struct engine_device *device);
 int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle);
+
+/* statistics.c: whether a device tells what its compiler makes, and somebody wants to know. */
+bool statistics_are_wanted(VkPhysicalDevice device);
+/* Writes them for a pipeline that was made with them. */
+void statistics_write(const struct engine_device *device, const struct pipeline_key *key,
+                      VkPipeline pipeline);
 
 /* upload.c: transfers outside of streams. They run after everything submitted before them. */
 int upload_setup(struct engine_device *device);

@@ -76,6 +76,9 @@
 /* Those of later versions and extensions: NULL where the loader is older. */
 #define VULKAN_LATER_FUNCTIONS(F)                                                                            \
     F(vkGetBufferDeviceAddress)                                                                              \
+    F(vkGetPipelineExecutablePropertiesKHR)                                                                  \
+    F(vkGetPipelineExecutableStatisticsKHR)                                                                  \
+    F(vkGetPipelineExecutableInternalRepresentationsKHR)                                                     \
     F(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 struct vulkan_functions {

@@ -268,6 +268,9 @@ static bool instance_survey(struct physical_device *device)
                              ? maintenance.maxMemoryAllocationSize
                              : buffers.maxBufferSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    device->has_statistics =
+        has_extension(device->handle, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME) &&
+        statistics_are_wanted(device->handle);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;
     return limits->maxPerStageDescriptorStorageBuffers >= MAX_BINDINGS &&
            limits->maxComputeWorkGroupInvocations >= 128 && limits->maxPushConstantsSize >= MAX_PUSH &&

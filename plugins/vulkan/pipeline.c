@@ -93,6 +93,7 @@ void pipeline_teardown(struct engine_device *device)
 static VkResult pipeline_create_handle(struct engine_device *device, const struct pipeline_key *key,
                                        VkPipeline *handle)
 {
+    bool counted = device->physical->has_statistics;
     VkShaderModule module;
     VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                      .codeSize = shader_codes[key->shader].size,
@@ -108,6 +109,9 @@ static VkResult pipeline_create_handle(struct engine_device *device, const struc
         .requiredSubgroupSize = key->subgroup_size};
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = counted ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+                               VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR
+                         : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .pNext = key->subgroup_size ? &subgroups : NULL,
                   .flags =
@@ -117,8 +121,10 @@ static VkResult pipeline_create_handle(struct engine_device *device, const struc
                   .pName = "main",
                   .pSpecializationInfo = &constants},
         .layout = device->pipeline_layout};
-    result = vk.vkCreateComputePipelines(device->handle, device->pipeline_cache, 1, &info, NULL, handle);
+    VkPipelineCache cache = counted ? VK_NULL_HANDLE : device->pipeline_cache; /* which may lack statistics */
+    result = vk.vkCreateComputePipelines(device->handle, cache, 1, &info, NULL, handle);
     vk.vkDestroyShaderModule(device->handle, module, NULL);
+    if (result == VK_SUCCESS && counted) statistics_write(device, key, *handle);
     return result;
 }
 
