@@ -141,6 +141,16 @@ static void order(struct commands *commands, const struct dispatch *dispatch)
     }
 }
 
+double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < MAX_BINDINGS; i++)
+        if (dispatch->bindings[i].buffer) bytes += dispatch->bindings[i].size;
+    double reading = (double)bytes / device->speed.bytes,
+           products = (double)dispatch->flops / device->speed.flops;
+    return reading > products ? reading : products;
+}
+
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch)
 {
     VkPipeline pipeline;
@@ -159,5 +169,6 @@ int commands_dispatch(struct commands *commands, const struct dispatch *dispatch
     vk.vkCmdPushConstants(commands->handle, commands->device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           MAX_PUSH, dispatch->push);
     vk.vkCmdDispatch(commands->handle, dispatch->groups[0], dispatch->groups[1], 1);
+    commands->seconds += dispatch_seconds(commands->device, dispatch);
     return ENGINE_OK;
 }

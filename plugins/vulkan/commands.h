@@ -22,6 +22,7 @@ struct dispatch {
     struct binding bindings[MAX_BINDINGS];
     uint32_t push[MAX_PUSH / 4];
     uint32_t groups[2];
+    uint64_t flops; /* of products, at most; 0: none that would count */
 };
 
 #define MAX_TOUCHED 64
@@ -39,11 +40,15 @@ struct commands {
     struct engine_device *device;
     VkCommandBuffer handle;
     VkPipeline bound; /* the pipeline that was bound last */
+    double seconds;   /* that its dispatches may take, see dispatch_seconds */
     struct touched touched[MAX_TOUCHED];
     uint32_t n_touched;
     struct descriptor_pool *pools; /* newest first */
 };
 
+/* How long a dispatch may take on a slow device of its kind: reckoned from its products and from the bytes that are
+ * bound, never measured. */
+double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch);
 /* Adds a dispatch. */
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);
 /* A full barrier between everything before and everything after; `host` if the host reads the results. */

@@ -1,4 +1,5 @@
 /* device.c: opening a device, and its buffers. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,6 +176,26 @@ static int choose_subgroups(struct engine_device *device)
     return ENGINE_OK;
 }
 
+/* Chooses how much is submitted at once: [vulkan] submission = auto, off, or seconds of a slow device's work;
+ * ENGINE_VULKAN_SUBMISSION overrides it. Drivers and desktops give up on a GPU that is busy with one submission for a few
+ * seconds (Windows after 2, amdgpu and i915 after 10), and nobody else can draw meanwhile. Software drivers can wait. */
+static int choose_submission(struct engine_device *device)
+{
+    const char *text = getenv("ENGINE_VULKAN_SUBMISSION");
+    VkPhysicalDeviceType type = device->physical->properties.deviceType;
+    bool is_large = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    device->speed.flops = is_large ? 4e12 : 4e11;
+    device->speed.bytes = is_large ? 1e11 : 2e10;
+    if (!text || !*text) text = vulkan_host->setting("vulkan", "submission");
+    device->submission = type == VK_PHYSICAL_DEVICE_TYPE_CPU ? HUGE_VAL : 0.2;
+    if (!text || strcmp(text, "auto") == 0) return ENGINE_OK;
+    char *end;
+    device->submission = strcmp(text, "off") == 0 ? HUGE_VAL : strtod(text, &end);
+    if (device->submission > 0 && (device->submission == HUGE_VAL || !*end)) return ENGINE_OK;
+    return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
+                             "submission = %s: choose \"auto\", \"off\" or seconds such as 0.2", text);
+}
+
 /* ---- Tables of rope ------------------------------------------------------------------------------------ */
 
 static void destroy_table(struct engine_device *device, void *memory)
@@ -221,6 +242,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (!status) status = choose_matmul(device);
     if (!status) status = choose_few_columns(device);
     if (!status) status = choose_subgroups(device);
+    if (!status) status = choose_submission(device);
     if (!status) status = submission_setup(device);
     if (!status) status = create_device(device);
     if (!status) {

@@ -186,6 +186,11 @@ struct engine_device {
     uint32_t few_columns; /* up to this many go through shaders/matmul-few.glsl: 1 … 16 */
     uint32_t few_rows;    /* the most rows of its workgroups */
     uint32_t unrolled;    /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
+    /* What a slow device of this kind does in a second, and how many seconds of work are submitted at once. */
+    struct {
+        double flops, bytes;
+    } speed;
+    double submission;
 };
 
 struct engine_buffer {

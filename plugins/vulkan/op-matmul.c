@@ -355,6 +355,9 @@ static int append(struct builder *builder, const struct product *product, const 
         p.choice_step = (uint32_t)(3 * product->tiles);
     }
 
+    uint64_t matrices = product->matrices == SINGLE ? 1 : product->n_slots;
+    builder->dispatch.flops = 2 * input->ne[0] * product->output.ne[0] * product->tokens * matrices *
+                              (v[OPERAND(matmul, gate)].present ? 2 : 1);
     if (product->tiles > builder->device->max_groups[1])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many",
                                  product->tokens);

@@ -124,6 +124,8 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     if (slopes->present || biases->present) bind_values(builder, 8, slopes->present ? slopes : biases);
     if (q->ne[1] > builder->device->max_groups[0])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
+    uint64_t reach = table->ne[0] * k->ne[1]; /* at most so many positions */
+    builder->dispatch.flops = 2 * q->ne[1] * q->ne[2] * reach * (q->ne[0] + value_dim);
     builder->dispatch.groups[0] = (uint32_t)q->ne[1] * splits;
     builder->dispatch.groups[1] = least(q->ne[2], builder->device->max_groups[1]);
     int status = add(builder);

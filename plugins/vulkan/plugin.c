@@ -103,7 +103,7 @@ static const struct engine_plugin plugin = {
 const struct engine_plugin *engine_plugin_entry(const struct engine_host *host)
 {
     /* Read here as well, so that the engine can tell at once which ones are misspelt. */
-    static const char *const settings[] = {"matmul", "few_columns", "subgroups", "validation"};
+    static const char *const settings[] = {"matmul", "few_columns", "subgroups", "submission", "validation"};
     vulkan_host = host;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) host->setting(plugin.name, settings[i]);
     return &plugin;

@@ -4,14 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/assert.h"
 #include "stream.h"
 
 #define INLINE_SIZE   65536u /* writes up to here travel in the command buffer */
 #define READBACK_SIZE (4u << 20)
 
+/* The commands of a recording, in parts that are submitted one by one. */
 struct engine_recording {
-    struct commands commands;
+    struct commands *parts;
+    uint32_t n_parts;
 };
 
 /* ---- Slots --------------------------------------------------------------------------------------------- */
@@ -86,6 +89,7 @@ int stream_open(struct engine_stream *stream, struct commands **commands)
     VkResult result = vk.vkBeginCommandBuffer(slot->commands.handle, &begin);
     if (result != VK_SUCCESS) return vulkan_error(result, "commands");
     slot->commands.bound = VK_NULL_HANDLE;
+    slot->commands.seconds = 0;
     slot->submission.awaits = NULL;
     commands_barrier(&slot->commands, false);
     stream->open = true;
@@ -176,12 +180,110 @@ int stream_done(struct engine_stream *stream, int *done)
     return status;
 }
 
+/* ---- Recordings ---------------------------------------------------------------------------------------- */
+
+static int add_part(struct engine_device *device, struct engine_recording *recording)
+{
+    if (!ARRAY_GROW(recording->parts, recording->n_parts))
+        return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
+    struct commands *part = &recording->parts[recording->n_parts];
+    *part = (struct commands){0};
+    VkCommandBufferInheritanceInfo inheritance = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
+                                      .pInheritanceInfo = &inheritance};
+    int status = create_commands(device, VK_COMMAND_BUFFER_LEVEL_SECONDARY, part);
+    if (status) return status;
+    recording->n_parts++;
+    return vulkan_error(vk.vkBeginCommandBuffer(part->handle, &begin), "recording");
+}
+
+/* The part to which the recording's next operation is added: a new one where the last one is as much as is submitted at
+ * once. */
+static int recording_part(struct engine_recording *recording, struct commands **part)
+{
+    struct commands *last = &recording->parts[recording->n_parts - 1];
+    int status = ENGINE_OK;
+    if (last->seconds > last->device->submission) {
+        status = vulkan_error(vk.vkEndCommandBuffer(last->handle), "recording");
+        if (!status) status = add_part(last->device, recording);
+    }
+    *part = &recording->parts[recording->n_parts - 1];
+    return status;
+}
+
+int stream_record_begin(struct engine_stream *stream)
+{
+    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is already recording");
+    struct engine_recording *recording = calloc(1, sizeof *recording);
+    if (!recording) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
+    int status = add_part(stream->device, recording);
+    if (status) {
+        recording_destroy(recording);
+        return status;
+    }
+    stream->recording = recording;
+    return ENGINE_OK;
+}
+
+int stream_record_end(struct engine_stream *stream, struct engine_recording **out)
+{
+    struct engine_recording *recording = stream->recording;
+    if (!recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is not recording");
+    stream->recording = NULL;
+    VkResult result = vk.vkEndCommandBuffer(recording->parts[recording->n_parts - 1].handle);
+    if (result != VK_SUCCESS) {
+        recording_destroy(recording);
+        return vulkan_error(result, "recording");
+    }
+    *out = recording;
+    return ENGINE_OK;
+}
+
+int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
+{
+    struct commands *commands;
+    int status = ENGINE_OK;
+    if (stream->recording)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
+    if (recording->parts[0].device != stream->device)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
+    for (uint32_t i = 0; i < recording->n_parts; i++) {
+        const struct commands *part = &recording->parts[i];
+        status = stream_open(stream, &commands);
+        if (!status && commands->seconds > 0 &&
+            commands->seconds + part->seconds > stream->device->submission) {
+            status = stream_flush(stream);
+            if (!status) status = stream_open(stream, &commands);
+        }
+        if (status) return status;
+        commands_barrier(commands, false);
+        vk.vkCmdExecuteCommands(commands->handle, 1, &part->handle);
+        commands_barrier(commands, false);
+        commands->bound = VK_NULL_HANDLE; /* state doesn't outlast the secondary buffer */
+        commands->seconds += part->seconds;
+    }
+    return status;
+}
+
+void recording_destroy(struct engine_recording *recording)
+{
+    if (!recording) return;
+    for (uint32_t i = 0; i < recording->n_parts; i++) commands_destroy(&recording->parts[i]);
+    free(recording->parts);
+    free(recording);
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------- */
+
 int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {
     struct commands *commands;
-    if (stream->recording) return op_append(stream->device, &stream->recording->commands, op, args);
-    int status = stream_open(stream, &commands);
-    return status ? status : op_append(stream->device, commands, op, args);
+    int status =
+        stream->recording ? recording_part(stream->recording, &commands) : stream_open(stream, &commands);
+    if (!status) status = op_append(stream->device, commands, op, args);
+    bool is_enough = !status && !stream->recording && commands->seconds > stream->device->submission;
+    return is_enough ? stream_flush(stream) : status;
 }
 
 /* ---- Transfers ----------------------------------------------------------------------------------------- */
@@ -279,63 +381,4 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                        &copy);
     commands_barrier(commands, false);
     return ENGINE_OK;
-}
-
-/* ---- Recordings ---------------------------------------------------------------------------------------- */
-
-int stream_record_begin(struct engine_stream *stream)
-{
-    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is already recording");
-    struct engine_recording *recording = calloc(1, sizeof *recording);
-    if (!recording) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
-    VkCommandBufferInheritanceInfo inheritance = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
-    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                      .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
-                                      .pInheritanceInfo = &inheritance};
-    int status = create_commands(stream->device, VK_COMMAND_BUFFER_LEVEL_SECONDARY, &recording->commands);
-    if (!status)
-        status = vulkan_error(vk.vkBeginCommandBuffer(recording->commands.handle, &begin), "recording");
-    if (status) {
-        recording_destroy(recording);
-        return status;
-    }
-    stream->recording = recording;
-    return ENGINE_OK;
-}
-
-int stream_record_end(struct engine_stream *stream, struct engine_recording **out)
-{
-    struct engine_recording *recording = stream->recording;
-    if (!recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is not recording");
-    stream->recording = NULL;
-    VkResult result = vk.vkEndCommandBuffer(recording->commands.handle);
-    if (result != VK_SUCCESS) {
-        recording_destroy(recording);
-        return vulkan_error(result, "recording");
-    }
-    *out = recording;
-    return ENGINE_OK;
-}
-
-int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
-{
-    struct commands *commands;
-    if (stream->recording)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
-    if (recording->commands.device != stream->device)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
-    int status = stream_open(stream, &commands);
-    if (status) return status;
-    commands_barrier(commands, false);
-    vk.vkCmdExecuteCommands(commands->handle, 1, &recording->commands.handle);
-    commands_barrier(commands, false);
-    commands->bound = VK_NULL_HANDLE; /* state doesn't outlast the secondary buffer */
-    return ENGINE_OK;
-}
-
-void recording_destroy(struct engine_recording *recording)
-{
-    if (!recording) return;
-    commands_destroy(&recording->commands);
-    free(recording);
 }

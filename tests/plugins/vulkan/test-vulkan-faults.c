@@ -363,6 +363,22 @@ Test(vulkan_faults, one_submission_a_token)
         }
 }
 
+/* A submission ends where a slow device would have worked for long enough; here, after each operation. */
+Test(vulkan_faults, work_is_submitted_in_pieces)
+{
+    char *expected = text_on_cpu();
+    unsigned whole, pieces;
+    machine("discrete count");
+    whole = submissions("8", "all");
+    setenv("ENGINE_VULKAN_SUBMISSION", "1e-9", 1);
+    pieces = submissions("8", "all");
+    cr_expect_gt(pieces, whole + 400, "%u, %u", whole, pieces); /* 8 tokens, 5 layers */
+    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "3");
+    program_expect_text(&result, expected, "in pieces");
+    program_free(&result);
+    free(expected);
+}
+
 /* ---- Too little memory, lost devices ------------------------------------------------------------------- */
 
 Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)
@@ -473,6 +489,14 @@ Test(vulkan_no_driver, nor_more_columns_than_few)
     setenv("ENGINE_VULKAN_FEW_COLUMNS", "17", 1);
     program_fails(PROGRAM(RUN, "--backend", "vulkan"), 0,
                   "few_columns = 17: choose \"auto\" or a number from 1 to 16");
+}
+
+Test(vulkan_no_driver, nor_submissions_of_no_length)
+{
+    need_model();
+    setenv("ENGINE_VULKAN_SUBMISSION", "0", 1);
+    program_fails(PROGRAM(RUN, "--backend", "vulkan"), 0,
+                  "submission = 0: choose \"auto\", \"off\" or seconds such as 0.2");
 }
 
 Test(vulkan_no_driver, nor_a_loader)
