@@ -14,7 +14,11 @@ int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64
     if (limit && (budget->used > limit || size > limit - budget->used))
         return host->fail(ENGINE_ERROR_MEMORY, "%s: %llu bytes exceed what is left of the limit of %llu",
                           what, (unsigned long long)size, (unsigned long long)limit);
-    budget->used += size;
+    if (__builtin_add_overflow(budget->used, size, &budget->used)) {
+        budget->used -= size; /* as it was */
+        return host->fail(ENGINE_ERROR_MEMORY, "%s: no device has %llu bytes", what,
+                          (unsigned long long)size);
+    }
     return ENGINE_OK;
 }
 
