@@ -88,6 +88,9 @@ static void read_limits(struct engine_device *device)
     uint32_t invocations = limits->maxComputeWorkGroupInvocations;
     if (invocations > limits->maxComputeWorkGroupSize[0]) invocations = limits->maxComputeWorkGroupSize[0];
     device->few_rows = invocations >= 32 * FEW_SHARES ? 32 : invocations >= 16 * FEW_SHARES ? 16 : 8;
+    device->max_norm_lanes = 64;
+    while (device->splits && 2 * device->max_norm_lanes <= invocations && device->max_norm_lanes < 1024)
+        device->max_norm_lanes *= 2;
     /* Drivers that run shaders on the CPU take long to compile them. */
     device->unrolled = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 32;
 }

@@ -176,16 +176,17 @@ struct engine_device {
     struct scratch *scratch; /* largest first */
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
-    bool addresses;       /* use the shaders for software drivers */
-    bool half;            /* use the shaders with products in float16 */
-    bool dot;             /* use the shaders with integer dot products */
-    bool cooperative;     /* use the shaders with cooperative matrices */
-    bool subgroups;       /* use the shaders that sum over subgroups */
-    bool shuffles;        /* use those that shuffle within subgroups */
-    bool splits;          /* attention over few heads and long contexts */
-    uint32_t few_columns; /* up to this many go through shaders/matmul-few.glsl: 1 … 16 */
-    uint32_t few_rows;    /* the most rows of its workgroups */
-    uint32_t unrolled;    /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
+    bool addresses;          /* use the shaders for software drivers */
+    bool half;               /* use the shaders with products in float16 */
+    bool dot;                /* use the shaders with integer dot products */
+    bool cooperative;        /* use the shaders with cooperative matrices */
+    bool subgroups;          /* use the shaders that sum over subgroups */
+    bool shuffles;           /* use those that shuffle within subgroups */
+    bool splits;             /* attention over few heads and long contexts */
+    uint32_t few_columns;    /* up to this many go through shaders/matmul-few.glsl: 1 … 16 */
+    uint32_t few_rows;       /* the most rows of its workgroups */
+    uint32_t max_norm_lanes; /* the most invocations of its workgroups */
+    uint32_t unrolled;       /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
     /* What a slow device of this kind does in a second, and how many seconds of work are submitted at once. */
     struct {
         double flops, bytes;

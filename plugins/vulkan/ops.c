@@ -5,7 +5,6 @@
 #include "builder.h"
 
 /* Invocations of a workgroup, multiples of 4. */
-#define NORM_LANES      64
 #define ATTENTION_LANES 64
 #define ROUTE_LANES     64
 
@@ -180,14 +179,29 @@ static int rope(struct builder *builder, const struct gpu_call *call)
     return add(builder);
 }
 
+/* Values of a row that an invocation of a norm keeps in registers, at most. */
+#define NORM_VALUES 16
+
+/* Invocations of a norm's workgroup: a GPU waits for memory less often the more there are, as long as each has a few
+ * values. */
+static uint32_t norm_lanes(const struct engine_device *device, uint64_t n)
+{
+    uint32_t lanes = 64;
+    while (lanes < device->max_norm_lanes && 8 * (uint64_t)lanes <= n) lanes *= 2;
+    return lanes;
+}
+
 static int norm(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[OPERAND(norm, input)],
                           *weight = &v[OPERAND(norm, weight)], *bias = &v[OPERAND(norm, bias)];
     enum shader shader = builder->device->subgroups ? SHADER_NORM_SUBGROUPS : SHADER_NORM;
+    uint32_t lanes = norm_lanes(builder->device, input->ne[0]);
+    uint64_t values = (input->ne[0] + lanes - 1) / lanes;
     builder->dispatch.key = (struct pipeline_key){
         .shader = shader,
-        .constants = {NORM_LANES, weight->present, bias->present, call->args.norm.kind == ENGINE_NORM_LAYER}};
+        .constants = {lanes, weight->present, bias->present, call->args.norm.kind == ENGINE_NORM_LAYER,
+                      values <= NORM_VALUES ? (uint32_t)values : 0}};
     struct norm_parameters p = {.n = (uint32_t)input->ne[0],
                                 .n1 = (uint32_t)input->ne[1],
                                 .n2 = (uint32_t)input->ne[2],
