@@ -46,8 +46,8 @@ struct commands {
     struct descriptor_pool *pools; /* newest first */
 };
 
-/* How long a dispatch may take on a slow device of its kind: reckoned from its products and from the bytes that are
- * bound, never measured. */
+/* How long a dispatch may take on a slow device of its kind: reckoned from its products and from the bytes
+ * that are bound, never measured. */
 double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch);
 /* Adds a dispatch. */
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);

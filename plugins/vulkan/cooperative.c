@@ -25,9 +25,9 @@ static bool has_features(const struct physical_device *device)
            newer.vulkanMemoryModelDeviceScope && later.subgroupSizeControl && later.computeFullSubgroups;
 }
 
-/* The size of subgroups that use matrices, and whether a pipeline has to ask for it: not where the device has one
- * size only, since some drivers (NVK) let nobody ask there. 0 if compute shaders can't use matrices or can't get this
- * size. */
+/* The size of subgroups that use matrices, and whether a pipeline has to ask for it: not where the device has
+ * one size only, since some drivers (NVK) let nobody ask there. 0 if compute shaders can't use matrices or
+ * can't get this size. */
 static uint32_t subgroup_size(const struct physical_device *device, bool *asks)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR matrices = {

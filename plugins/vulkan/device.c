@@ -180,8 +180,9 @@ static int choose_subgroups(struct engine_device *device)
 }
 
 /* Chooses how much is submitted at once: [vulkan] submission = auto, off, or seconds of a slow device's work;
- * ENGINE_VULKAN_SUBMISSION overrides it. Drivers and desktops give up on a GPU that is busy with one submission for a few
- * seconds (Windows after 2, amdgpu and i915 after 10), and nobody else can draw meanwhile. Software drivers can wait. */
+ * ENGINE_VULKAN_SUBMISSION overrides it. Drivers and desktops give up on a GPU that is busy with one
+ * submission for a few seconds (Windows after 2, amdgpu and i915 after 10), and nobody else can draw
+ * meanwhile. Software drivers can wait. */
 static int choose_submission(struct engine_device *device)
 {
     const char *text = getenv("ENGINE_VULKAN_SUBMISSION");

@@ -187,7 +187,7 @@ struct engine_device {
     uint32_t few_rows;       /* the most rows of its workgroups */
     uint32_t max_norm_lanes; /* the most invocations of its workgroups */
     uint32_t unrolled;       /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
-    /* What a slow device of this kind does in a second, and how many seconds of work are submitted at once. */
+    /* What a slow device of this kind does in a second; how many seconds of that are submitted at once. */
     struct {
         double flops, bytes;
     } speed;

@@ -182,8 +182,8 @@ static int rope(struct builder *builder, const struct gpu_call *call)
 /* Values of a row that an invocation of a norm keeps in registers, at most. */
 #define NORM_VALUES 16
 
-/* Invocations of a norm's workgroup: a GPU waits for memory less often the more there are, as long as each has a few
- * values. */
+/* Invocations of a norm's workgroup: a GPU waits for memory less often the more there are, as long as each
+ * has a few values. */
 static uint32_t norm_lanes(const struct engine_device *device, uint64_t n)
 {
     uint32_t lanes = 64;

@@ -73,7 +73,7 @@ enum shader {
     SHADER_COUNT
 };
 struct shader_code {
-    const char *name;      /* such as "matmul_q4_0_few" */
+    const char *name;      /* of SHADER_…, in small letters */
     const uint32_t *words; /* NULL: not built, because glslc can't compile it */
     size_t size;           /* bytes */
 };

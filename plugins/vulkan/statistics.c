@@ -1,12 +1,12 @@
-/* statistics.c: what the driver's compiler made of each pipeline: registers, spills, instructions, and the code itself,
- * as far as the driver tells. ENGINE_VULKAN_STATISTICS names a folder, in which each pipeline gets a file when it is
- * made; tools/gpu/chips reads them. The files hold lines:
+/* statistics.c: what the driver's compiler made of each pipeline: registers, spills, instructions, and the
+ * code itself, as far as the driver tells. ENGINE_VULKAN_STATISTICS names a folder, in which each pipeline
+ * gets a file when it is made; tools/gpu/chips reads them. The files hold lines:
  *
  *   shader NAME
  *   constants N …            the specialisation constants, by their ids
  *   executable NAME SUBGROUP
  *   statistic VALUE NAME
- *   code NAME                followed by the driver's own text, up to the next line that begins with one of these words
+ *   code NAME                the driver's own text follows, up to the next such line
  *
  * Compiled pipelines of earlier runs are not used meanwhile, since they may lack what is counted. */
 #include <errno.h>

@@ -198,8 +198,8 @@ static int add_part(struct engine_device *device, struct engine_recording *recor
     return vulkan_error(vk.vkBeginCommandBuffer(part->handle, &begin), "recording");
 }
 
-/* The part to which the recording's next operation is added: a new one where the last one is as much as is submitted at
- * once. */
+/* The part to which the recording's next operation is added: a new one where the last one is as much as is
+ * submitted at once. */
 static int recording_part(struct engine_recording *recording, struct commands **part)
 {
     struct commands *last = &recording->parts[recording->n_parts - 1];

@@ -27,6 +27,7 @@ static const struct shape {
 } shapes[] = {
     {"1b", 2048, 8192, 16, 32, 8, 32000},   /* Llama 3.2 1B's with fewer words: 1.1e9 weights */
     {"8b", 4096, 14336, 32, 32, 8, 128256}, /* Llama 3 8B's: 8.0e9 */
+    {"layer", 2048, 8192, 1, 32, 8, 512},   /* one of 1b's: 7e7; it needs the same kernels */
     {"small", 256, 768, 4, 4, 2, 512},      /* to try things: 3.4e6 */
 };
 
@@ -273,7 +274,7 @@ int main(int argc, char **argv)
     struct file file = {.shape = argc == 4 ? find_shape(argv[1]) : NULL,
                         .type = argc == 4 ? find_type(argv[2]) : NULL};
     if (!file.shape || !file.type) {
-        fprintf(stderr, "usage: gpu-models 1b|8b|small F16|Q8_0|Q4_0|Q4_K|Q5_K|Q6_K OUT.gguf\n");
+        fprintf(stderr, "usage: gpu-models 1b|8b|layer|small F16|Q8_0|Q4_0|Q4_K|Q5_K|Q6_K OUT.gguf\n");
         return 2;
     }
     file.header = gguf_create(3);

@@ -11,7 +11,7 @@
 #extension GL_GOOGLE_include_directive : enable
 #include "types.glsl"
 
-layout(constant_id = 1) const bool WHOLE = false; // columns of the input are whole chunks of 32 and start at multiples of 16 bytes
+layout(constant_id = 1) const bool WHOLE = false; // columns are whole chunks of 32, at multiples of 16 bytes
 layout(constant_id = 2) const bool GATED = false;
 layout(constant_id = 3) const bool BIASED = false;
 layout(constant_id = 4) const bool ADDS = false; // the residual
@@ -129,8 +129,8 @@ uint column(uint token)
     return input_offset + at.x * input_slots + at.y * input_stride;
 }
 
-// Four values of the column that begins at `start`, zeros after its end. WHOLE is known when the pipeline is made, so that
-// loads don't branch: a branch at each of a chunk's eight loads makes each wait for the one before.
+// Four values of the column that begins at `start`, zeros after its end. WHOLE is known when the pipeline is
+// made, so that loads don't branch: with branches, each of a chunk's eight loads waits for the one before.
 vec4 input4(uint start, uint i)
 {
     uint at = start + i;

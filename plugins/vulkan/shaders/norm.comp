@@ -1,5 +1,5 @@
-// norm.comp: ENGINE_OP_NORM. A workgroup takes a row. A row of up to VALUES * SIZE is read once, by loads that don't wait for
-// each other, and kept in registers; a longer one is read for each sum.
+// norm.comp: ENGINE_OP_NORM. A workgroup takes a row. A row of up to VALUES * SIZE is read once, by loads
+// that don't wait for each other, and kept in registers; a longer one is read for each sum.
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
