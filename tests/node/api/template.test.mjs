@@ -102,7 +102,7 @@ test('tools in a plain form', async (t) => {
     const server = await serve('--chat-template', 'chatml');
     t.after(() => server.end());
     const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: { city: { enum: ['Oslo'] } }, required: ['city'] } } }];
-    const ask = { model: 'demo', messages, tools, tool_choice: 'required', max_tokens: 100 };
+    const ask = { model: 'demo', messages, tools, tool_choice: 'required', max_tokens: 400, temperature: 0 };
     const { status, body } = await post(server, '/v1/chat/completions', ask);
     assert.equal(status, 200);
     const call = body.choices[0].message.tool_calls[0];
