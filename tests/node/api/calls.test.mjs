@@ -133,6 +133,23 @@ test('Messages: deltas, and a call that is cut', async () => {
 });
 
 // Mistakes of the model are not {}, which it has not written, wherever among the calls they are.
+test('arguments between marks become JSON as they are written, in each API', async () => {
+    const text = '<tool_call>\n<function=weather>\n<parameter=city>\nOslo, "centre"\n</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>';
+    const messages = [{ role: 'user', content: 'Weather?' }], more = { model: 'hermes', grammar: grammar(text), temperature: 0 };
+    const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+    const chat = await collect(await client.chat.completions.create({ ...more, messages, stream: true, tools: [{ type: 'function', function: { name: 'weather', parameters } }] }));
+    const responses = await collect(await client.responses.create({ ...more, input: 'Weather?', stream: true, tools: [{ type: 'function', name: 'weather', parameters }] }));
+    const said = await collect(await anthropic.messages.create({ ...more, messages, stream: true, max_tokens: 300, tools: [{ name: 'weather', input_schema: parameters }] }));
+    for (const pieces of [
+        chat.flatMap((chunk) => chunk.choices[0].delta.tool_calls ?? []).map((call) => call.function.arguments),
+        responses.filter((event) => event.type === 'response.function_call_arguments.delta').map((event) => event.delta),
+        said.filter((event) => event.delta?.type === 'input_json_delta').map((event) => event.delta.partial_json),
+    ]) {
+        assert.equal(pieces.join(''), given);
+        assert.ok(pieces.filter((piece) => piece).length > 4, JSON.stringify(pieces));
+    }
+});
+
 test('calls with mistakes, beside others', async () => {
     const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
     const whole = '{"city": "Oslo"}';
