@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "common/array.h"
 #include "common/assert.h"
 #include "engine/internal.h"
 #include "model/hf/directory.h"
@@ -22,13 +23,12 @@
 
 void *adapter_allocate(struct adapter *adapter, uint64_t size)
 {
-    void **memory = realloc(adapter->memory, (adapter->n_memory + 1) * sizeof *memory);
-    if (memory) adapter->memory = memory;
-    void *block = memory && size <= SIZE_MAX ? calloc(1, size > 0 ? (size_t)size : 1) : NULL;
+    bool has_room = size <= SIZE_MAX && ARRAY_GROW(adapter->memory, adapter->n_memory);
+    void *block = has_room ? calloc(1, size > 0 ? (size_t)size : 1) : NULL;
     if (!block)
         error_memory("adapter");
     else
-        memory[adapter->n_memory++] = block;
+        adapter->memory[adapter->n_memory++] = block;
     return block;
 }
 

@@ -13,6 +13,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "common/array.h"
 #include "common/printable.h"
 #include "model/hf/directory.h"
 #include "model/hf/json.h"
@@ -154,11 +155,8 @@ static int read_file(struct task_reader *reader, const char *name)
     snprintf(path, sizeof path, "%s/%s", reader->folder, name);
     int status = safetensors_open(path, &file);
     if (status) return status;
-    size_t room = adapter->n_parts + safetensors_count(file) + 1;
-    struct adapter_part *parts = realloc(adapter->parts, room * sizeof *parts);
-    if (parts)
-        adapter->parts = parts;
-    else
+    size_t room = adapter->n_parts;
+    if (!ARRAY_FIT(adapter->parts, room, adapter->n_parts + safetensors_count(file) + 1))
         status = error_memory("adapter");
     for (size_t i = 0; i < safetensors_count(file) && !status; i++) {
         const struct safetensors_tensor *a = safetensors_at(file, i);

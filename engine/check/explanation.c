@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 /* A copy: texts of steps live only during the call. */
 struct copy {
     char *data; /* [capacity] */
@@ -39,12 +41,7 @@ static int explanation_wrong(struct explanation_state *state, const char *format
 
 static bool copy_text(struct copy *copy, struct engine_string text)
 {
-    if (text.length > copy->capacity) {
-        char *larger = realloc(copy->data, text.length);
-        if (!larger) return false;
-        copy->data = larger;
-        copy->capacity = text.length;
-    }
+    if (!ARRAY_FIT(copy->data, copy->capacity, text.length)) return false;
     if (text.length) memcpy(copy->data, text.data, text.length);
     copy->length = text.length;
     return true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "common/assert.h"
 #include "grammar/internal.h"
 
@@ -281,12 +282,10 @@ static bool room_for_state(struct machine *machine)
         return false;
     if (machine->n_states < capacity) return true;
     if (!GRAMMAR_RESERVE(&machine->status, machine->states, capacity, machine->n_states + 1)) return false;
-    uint32_t *next = realloc(machine->next, capacity * groups * sizeof *next);
-    if (!next) {
+    if (!array_resize(&machine->next, capacity, groups * sizeof *machine->next)) {
         machine->status = error_memory("grammar");
         return false;
     }
-    machine->next = next;
     machine->state_capacity = capacity;
     return true;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/array.h"
 #include "model/file.h"
 
 #define MAX_PARTS 99999
@@ -105,19 +106,17 @@ static int open_other(const struct model *model, const struct place *first, int6
 /* Appends the tensors of all parts. */
 static int split_join(struct model *model, const struct place *first)
 {
-    size_t n = 0;
-    struct model_tensor *joined;
+    size_t n = 0, room = model->n_tensors;
     for (size_t i = 0; i < model->n_parts; i++) n += model->parts[i]->n_tensors;
     if (first->n_tensors >= 0 && (uint64_t)first->n_tensors != n + model->n_tensors)
         return error_raise(ENGINE_ERROR_DATA, "%s: the parts have %zu tensors; the model has %" PRId64,
                            model->path, n + model->n_tensors, first->n_tensors);
-    joined = realloc(model->tensors, (n + model->n_tensors + 1) * sizeof *joined);
-    if (!joined) return error_memory("tensor list");
-    model->tensors = joined;
+    if (!ARRAY_FIT(model->tensors, room, n + model->n_tensors + 1)) return error_memory("tensor list");
     for (size_t i = 0; i < model->n_parts; i++) {
         const struct model *part = model->parts[i];
         if (part->n_tensors > 0)
-            memcpy(joined + model->n_tensors, part->tensors, part->n_tensors * sizeof *joined);
+            memcpy(model->tensors + model->n_tensors, part->tensors,
+                   part->n_tensors * sizeof *model->tensors);
         model->n_tensors += part->n_tensors;
     }
     return ENGINE_OK;

@@ -161,11 +161,10 @@ int imatrix_sums_add(struct imatrix_sums *sums, const struct imatrix_input *inpu
 
 static int add_dataset(struct imatrix_sums *sums, const char *name)
 {
-    char **datasets = realloc(sums->datasets, (sums->n_datasets + 1) * sizeof(char *));
-    if (!datasets) return error_memory("importance matrix");
-    sums->datasets = datasets;
-    datasets[sums->n_datasets] = strdup(name);
-    return datasets[sums->n_datasets++] ? ENGINE_OK : error_memory("importance matrix");
+    if (!ARRAY_GROW(sums->datasets, sums->n_datasets)) return error_memory("importance matrix");
+    char *copy = strdup(name);
+    if (copy) sums->datasets[sums->n_datasets++] = copy;
+    return copy ? ENGINE_OK : error_memory("importance matrix");
 }
 
 static int merge_entry(struct imatrix_sums *sums, const char *path, const struct imatrix_entry *entry)

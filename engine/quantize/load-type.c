@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +24,13 @@
 
 /* A tensor as it is stored, and what its rows become. */
 struct converted {
-    struct model_maker maker; /* first: it is found by its address */
+    struct model_maker maker;
     struct model_tensor from;
     struct model_bytes source; /* of `from`, if it need not be made */
     const struct model *model;
     uint32_t type, n_threads;
 };
+_Static_assert(offsetof(struct converted, maker) == 0, "a maker is its struct converted");
 
 /* A number of values of one tensor, which threads share. */
 struct work {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/assert.h"
 #include "device.h"
 
 static atomic_uint under_way; /* calls of `arrived` that have yet to come */
@@ -17,7 +18,8 @@ static void CL_CALLBACK arrived(cl_event event, cl_int state, void *user)
     (void)event;
     cl.clSetUserEventStatus(gate, state < 0 ? state : CL_COMPLETE);
     cl.clReleaseEvent(gate);
-    atomic_fetch_sub(&under_way, 1);
+    unsigned before = atomic_fetch_sub(&under_way, 1);
+    ENGINE_ASSERT(before > 0);
 }
 
 void copies_settle(void)
@@ -52,6 +54,7 @@ int device_copy(struct engine_device *source, cl_mem from, uint64_t from_offset,
 {
     cl_int error;
     cl_event *event;
+    ENGINE_ASSERT(source != target);
     void *staging = malloc((size_t)size);
     if (!staging) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (copy)");
     cl_event gate = cl.clCreateUserEvent(target->context, &error);
@@ -59,6 +62,7 @@ int device_copy(struct engine_device *source, cl_mem from, uint64_t from_offset,
     if (!status) status = command_begin(target, "copy from another device", &event);
     if (!status) {
         struct command *command = &target->commands[target->n_commands - 1];
+        ENGINE_ASSERT(event == &command->event);
         command->staging = staging; /* until the target's queue is waited for */
         status = opencl_error(cl.clEnqueueWriteBuffer(target->queue, to, CL_FALSE, (size_t)to_offset,
                                                       (size_t)size, staging, 1, &gate, event),

@@ -26,6 +26,7 @@ void add_scratch(struct builder *builder, uint64_t size)
 
 uint32_t add_view(struct builder *builder, const struct gpu_view *view)
 {
+    ENGINE_ASSERT(view->offset % 4 == 0); /* kernels count words */
     add_memory(builder, view->buffer->memory);
     return (uint32_t)(view->offset / 4);
 }
@@ -75,6 +76,8 @@ void set_size(struct builder *builder, uint32_t n_dimensions, size_t groups0, si
               size_t group1)
 {
     struct launch *launch = &builder->launch;
+    ENGINE_ASSERT((n_dimensions == 1 && groups1 * group1 == 1) || n_dimensions == 2);
+    ENGINE_ASSERT(group0 > 0 && group1 > 0);
     launch->n_dimensions = n_dimensions;
     launch->group[0] = group0, launch->group[1] = group1;
     launch->global[0] = groups0 * group0, launch->global[1] = groups1 * group1;

@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "device.h"
 
 int command_begin(struct engine_device *device, const char *what, cl_event **event)
 {
     int status = device->n_commands == MAX_COMMANDS ? device_finish(device) : ENGINE_OK;
     if (status) return status;
+    ENGINE_ASSERT(device->n_commands < MAX_COMMANDS);
     struct command *command = &device->commands[device->n_commands++];
     *command = (struct command){.what = what};
     *event = &command->event;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "launch.h"
 
 struct engine_stream {
@@ -60,6 +61,7 @@ int launch_run(struct engine_device *device, const struct launch *launch)
     cl_kernel kernel = launch->kernel->handle;
     cl_uint n = launch->n_memories;
     cl_event *event;
+    ENGINE_ASSERT(n <= MAX_MEMORIES && launch->scratch >> n == 0); /* scratch is among the arguments */
     int status = scratch_reserve(device, launch->scratch_size);
     if (!status) status = command_begin(device, launch->kernel->name, &event);
     if (status) return status;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
+#include "common/lock.h"
 #include "stream.h"
 
 struct inlet {
@@ -58,6 +60,17 @@ static void carry(struct engine_device *source, struct outlet *outlet)
     pthread_mutex_unlock(&target->lock);
 }
 
+/* Under the lock: the outlet of the passage that is to be carried next. */
+static struct outlet *next_outlet(const struct carrier *carrier)
+{
+    struct outlet *outlet = carrier->outlets;
+    ENGINE_ASSERT(lock_is_mine(&carrier->device->lock));
+    ENGINE_ASSERT(carrier->n_carried < carrier->n_sent);
+    while (outlet && outlet->number != carrier->n_carried + 1) outlet = outlet->next;
+    ENGINE_ASSERT(outlet);
+    return outlet;
+}
+
 static void *carrier_main(void *argument)
 {
     struct carrier *carrier = argument;
@@ -67,8 +80,7 @@ static void *carrier_main(void *argument)
         while (carrier->n_carried == carrier->n_sent && !carrier->ends)
             pthread_cond_wait(&device->changed, &device->lock);
         if (carrier->n_carried == carrier->n_sent) break;
-        struct outlet *outlet = carrier->outlets;
-        while (outlet->number != carrier->n_carried + 1) outlet = outlet->next;
+        struct outlet *outlet = next_outlet(carrier);
         pthread_mutex_unlock(&device->lock);
         carry(device, outlet);
         pthread_mutex_lock(&device->lock);
@@ -121,27 +133,43 @@ static int create_outlet(struct engine_stream *stream, struct outlet **out)
     return ENGINE_OK;
 }
 
+/* Under the lock: an outlet whose bytes have been carried, or NULL. */
+static struct outlet *find_outlet(const struct carrier *carrier)
+{
+    struct outlet *outlet = carrier->outlets;
+    ENGINE_ASSERT(lock_is_mine(&carrier->device->lock));
+    while (outlet && outlet->number > carrier->n_carried) outlet = outlet->next;
+    return outlet;
+}
+
 /* An outlet whose bytes have been carried, or a new one. */
 static int need_outlet(struct engine_stream *stream, uint64_t size, struct outlet **out)
 {
     const struct carrier *carrier = stream->carrier;
     struct engine_device *device = stream->device;
     pthread_mutex_lock(&device->lock);
-    struct outlet *outlet = carrier->outlets;
-    while (outlet && outlet->number > carrier->n_carried) outlet = outlet->next;
+    struct outlet *outlet = find_outlet(carrier);
     pthread_mutex_unlock(&device->lock);
     int status = outlet ? ENGINE_OK : create_outlet(stream, &outlet);
     *out = outlet;
     return status ? status : need_range(device, size, &outlet->range);
 }
 
+/* Under the lock: an inlet that is empty, or NULL. */
+static struct inlet *find_inlet(const struct engine_stream *stream)
+{
+    struct inlet *inlet = stream->inlets;
+    ENGINE_ASSERT(lock_is_mine(&stream->device->lock));
+    while (inlet && (inlet->awaits || inlet->emptied > stream->done)) inlet = inlet->next;
+    return inlet;
+}
+
 /* An inlet that is empty, or a new one. */
 static int need_inlet(struct engine_stream *stream, uint64_t size, struct inlet **out)
 {
     struct engine_device *device = stream->device;
-    struct inlet *inlet = stream->inlets;
     pthread_mutex_lock(&device->lock);
-    while (inlet && (inlet->awaits || inlet->emptied > stream->done)) inlet = inlet->next;
+    struct inlet *inlet = find_inlet(stream);
     pthread_mutex_unlock(&device->lock);
     *out = inlet;
     if (inlet) return need_range(device, size, &inlet->range);

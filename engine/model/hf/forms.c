@@ -2,6 +2,7 @@
  * order. The pieces of a tensor are listed first; hf_assemble makes the tensor whose rows are copied from
  * them when it is loaded. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -375,11 +376,12 @@ size_t hf_most_pieces(const struct hf_form_input *of, const struct hf_form *form
 /* ---- Tensors made of pieces ---------------------------------------------------------------------------- */
 
 struct assembly {
-    struct model_maker maker; /* first: it is found by its address */
+    struct model_maker maker;
     const struct hf_piece *pieces;
     size_t n_pieces;
     uint64_t row_size; /* bytes */
 };
+_Static_assert(offsetof(struct assembly, maker) == 0, "a maker is its struct assembly");
 
 static uint64_t rows_of(const struct hf_piece *piece)
 {

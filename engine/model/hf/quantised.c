@@ -16,6 +16,7 @@
  * and AWQ Q4_0 if they are symmetric and their groups adjacent; all others float32. */
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -32,7 +33,7 @@
 #define SIZE_MXFP4 17
 
 struct quantised {
-    struct hf_source source; /* first: it is found by its address */
+    struct hf_source source;
     enum hf_method method;
     uint64_t k, n_rows, n;
     const uint8_t *codes;
@@ -42,6 +43,7 @@ struct quantised {
     uint32_t zero_offset;               /* added to stored zeros */
     float unit;                         /* BitNet: the magnitude of all values that aren't 0 */
 };
+_Static_assert(offsetof(struct quantised, source) == 0, "a source is its struct quantised");
 
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
 

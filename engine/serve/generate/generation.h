@@ -75,7 +75,8 @@ void group_free(struct group *group);
 void group_cancel(struct group *group, size_t i);
 /* Under the lock: what an event that ends a request before its time means for all. */
 void group_fail(struct group *group, const struct engine_event *event);
-/* Under the lock: the same for another reason. */
+/* The same for another reason: under the lock, or where the last use of the group ends, which is then nobody
+ * else's. */
 void group_fail_with(struct group *group, unsigned status, const char *message);
 
 /* ---- Texts: generation.c ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 #include "common/utf8.h"
 
@@ -51,6 +52,7 @@ static size_t decoder_spell(struct engine_decoder *decoder, int32_t id, char *te
     const struct vocab *vocab = &tokenizer->vocab;
     struct engine_string piece = vocab->pieces[id];
     uint32_t attributes = vocab->attributes[id];
+    ENGINE_ASSERT(piece.length > 0);
     if (attributes & ENGINE_TOKEN_CONTROL) {
         size_t length = spell_special(decoder, piece, text);
         return decoder->special ? length : 0;
@@ -70,6 +72,7 @@ static size_t decoder_spell(struct engine_decoder *decoder, int32_t id, char *te
         return 1;
     }
     size_t length = tokenizer->kind->spell(tokenizer, id, text);
+    ENGINE_ASSERT(length <= piece.length); /* `text` has no more room */
     if (first && vocab->add_space_prefix && length && *text == ' ') memmove(text, text + 1, --length);
     return length;
 }

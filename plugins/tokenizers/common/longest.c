@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/explain.h"
 #include "common/memory.h"
 
@@ -130,6 +131,7 @@ size_t longest_finish(const struct longest *longest, uint32_t node, int32_t *ids
         write(longest, longest->nodes[node].tokens, ids + count);
         count += longest->nodes[node].n_tokens;
     }
+    ENGINE_ASSERT(count <= longest->deepest);
     return count;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/explain.h"
 #include "common/memory.h"
 
@@ -167,6 +168,7 @@ static void find_pair(const struct pairs *pairs, struct merge_workspace *workspa
         next == NO_NODE ? PAIR_NONE : pairs_find(pairs, nodes[node].symbol, nodes[next].symbol);
     if (nodes[node].pair == PAIR_NONE) return;
     uint64_t rank = pairs->slots[nodes[node].pair].rank;
+    ENGINE_ASSERT(*n_events < workspace->heap_capacity);
     heap_push(workspace->heap, n_events, (struct merge_event){rank << 32 | node, nodes[node].pair});
 }
 
@@ -206,6 +208,7 @@ static int merge_long(const struct pairs *pairs, struct merge_workspace *workspa
     *n_tokens = 0;
     for (uint32_t i = 0; i != NO_NODE; i = nodes[i].next)
         workspace->tokens[at + (*n_tokens)++] = (struct merge_token){nodes[i].symbol, places[i].token.start};
+    ENGINE_ASSERT(*n_tokens > 0 && *n_tokens <= count);
     return ENGINE_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 
 /* Puts a new pair into its place among the direct ones, or into a free slot. */
@@ -67,5 +68,6 @@ int pairs_add(struct pairs *pairs, struct pair pair)
     }
     pairs_put(pairs, pair);
     pairs->count++;
+    ENGINE_ASSERT(pairs->count * 2 <= pairs->mask + 1); /* searches end at a free slot */
     return ENGINE_OK;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 
 #define NONE TRIE_NONE
@@ -206,6 +207,7 @@ static int place(const struct split *split, uint32_t rank, size_t end)
     const struct special_token *token = &split->set->tokens[rank];
     const char *text = split->text + split->start;
     size_t size = split->end - split->start, start = end - token->length;
+    ENGINE_ASSERT(token->length > 0 && token->length <= end && end <= size);
     uint32_t attributes = split->vocab->attributes[token->id];
     if (attributes & VOCAB_STRIP_LEFT)
         while (start > 0 && !workspace->owners[start - 1] && is_space(text[start - 1])) start--;
@@ -248,6 +250,7 @@ static int place_all(const struct split *split)
 /* Passes on the plain text up to `end`, if there is any. */
 static int visit_plain(struct split *split, size_t end)
 {
+    ENGINE_ASSERT(split->plain <= end && end <= split->length);
     struct engine_string text = {split->text + split->plain, end - split->plain};
     return text.length ? split->visit(split->user, text, -1) : 0;
 }
@@ -269,6 +272,7 @@ static int finish_region(struct split *split)
             continue;
         }
         const struct special_place *found = &workspace->places[workspace->owners[i] - 1];
+        ENGINE_ASSERT(found->start == i && found->end <= size); /* no two overlap */
         status = visit_plain(split, split->start + i);
         split->plain = split->start + found->end;
         struct engine_string taken = {split->text + split->start + i, found->end - i};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/explain.h"
 #include "common/memory.h"
 
@@ -111,6 +112,7 @@ static int encode_part(void *user, struct engine_string text, int32_t id)
 {
     struct encoding *encoding = user;
     struct workspace *workspace = encoding->workspace;
+    ENGINE_ASSERT(text.length > 0 && id < (int64_t)encoding->tokenizer->vocab.n_tokens);
     if (id >= 0) {
         output_put(&workspace->output, id);
         if (workspace->output.explanation) explain_special(workspace->output.explanation, text, id);

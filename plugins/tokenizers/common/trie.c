@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 
 static int trie_resize(struct trie *trie, unsigned bits)
@@ -56,6 +57,7 @@ static int add_child(struct trie *trie, uint32_t node, unsigned char byte, uint3
     }
     if (!ARRAY_RESERVE(trie->values, trie->capacity, trie->n_nodes + 1)) return fail_memory("vocabulary");
     *child = (uint32_t)trie->n_nodes++;
+    ENGINE_ASSERT(trie->n_nodes * 2 <= trie->mask + 1); /* searches end at a free place */
     trie->values[*child] = TRIE_NONE;
     uint64_t key = (uint64_t)node << 8 | byte;
     size_t at = (key * 0x9E3779B97F4A7C15u) >> trie->shift;
@@ -109,7 +111,8 @@ int trie_edges(const struct trie *trie, struct trie_edge **edges)
         found[child - 1] =
             (struct trie_edge){(uint32_t)(edge >> 36), child, 0, (unsigned char)(edge >> 28 & 0xFF)};
     }
-    for (size_t i = 0; i < count; i++) { /* a parent is older than its children */
+    for (size_t i = 0; i < count; i++) {
+        ENGINE_ASSERT(found[i].child == i + 1 && found[i].parent <= i); /* a parent is older */
         found[i].depth = found[i].parent == TRIE_ROOT ? 1 : found[found[i].parent - 1].depth + 1;
         if (found[i].depth > deepest) deepest = found[i].depth;
     }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 
 void pieces_free(struct pieces *pieces)
@@ -45,6 +46,7 @@ void cutter_begin(struct cutter *cutter, struct pieces *pieces, struct piece pie
 static int emit(struct cutter *cutter, size_t start, size_t end)
 {
     struct pieces *pieces = cutter->pieces;
+    ENGINE_ASSERT(start <= end && end <= cutter->piece.end - cutter->piece.start);
     if (start == end) return ENGINE_OK;
     if (!ARRAY_RESERVE(pieces->cut, pieces->cut_capacity, pieces->n_cut + 1)) return fail_memory("text");
     size_t first = cutter->piece.first > start ? cutter->piece.first - start : 0;
@@ -68,6 +70,7 @@ static bool joins(const struct cutter *cutter, bool matched)
 int cutter_add(struct cutter *cutter, size_t start, size_t end, bool matched)
 {
     int status = ENGINE_OK;
+    ENGINE_ASSERT(!cutter->pending || start >= cutter->end); /* in order */
     matched = matched != cutter->invert;
     if (cutter->behavior == BEHAVIOR_ISOLATED) return emit(cutter, start, end);
     if (cutter->behavior == BEHAVIOR_REMOVED) return matched ? ENGINE_OK : emit(cutter, start, end);
