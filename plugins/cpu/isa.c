@@ -63,9 +63,10 @@ static bool has(unsigned long feature)
 #define NAMES "scalar on this architecture"
 #endif
 
-/* An instruction set of this architecture; its kernels have the name that ENGINE_CPU_ISA takes. */
+/* An instruction set of this architecture. */
 struct choice {
-    const struct kernels *kernels;
+    const char *name;              /* as ENGINE_CPU_ISA takes it */
+    const struct kernels *kernels; /* NULL: the build has left it out */
     bool usable;
 };
 
@@ -73,29 +74,29 @@ const struct kernels *isa_kernels(void)
 {
     /* From the plainest to the best; a cap excludes all that follow it. */
     const struct choice choices[] = {
-        {&kernels_scalar, true},
+        {"scalar", &kernels_scalar, true},
 #ifdef CPU_X86
-        {&kernels_avx2, detect().avx2},
-        {&kernels_avxvnni, detect().avxvnni},
-        {&kernels_avx512, detect().avx512},
-        {&kernels_avx512vnni, detect().avx512vnni},
+        {"avx2", &kernels_avx2, detect().avx2},
+        {"avxvnni", &kernels_avxvnni, detect().avxvnni},
+        {"avx512", &kernels_avx512, detect().avx512},
+        {"avx512vnni", &kernels_avx512vnni, detect().avx512vnni},
 #endif
 #ifdef CPU_ARM64
-        {&kernels_neon, has(HWCAP_ASIMD)},
-        {&kernels_neondot, has(HWCAP_ASIMD) && has(HWCAP_ASIMDDP)},
+        {"neon", &kernels_neon, has(HWCAP_ASIMD)},
+        {"neondot", &kernels_neondot, has(HWCAP_ASIMD) && has(HWCAP_ASIMDDP)},
 #endif
     };
     size_t n = sizeof choices / sizeof *choices;
     const char *cap = getenv("ENGINE_CPU_ISA");
     if (cap && *cap) {
         size_t last = 0;
-        while (last < n && strcmp(choices[last].kernels->name, cap) != 0) last++;
+        while (last < n && strcmp(choices[last].name, cap) != 0) last++;
         if (last == n) {
             cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_ISA is '%s'; choose " NAMES, cap);
             return NULL;
         }
         n = last + 1;
     }
-    while (!choices[n - 1].usable) n--; /* scalar always is */
+    while (!choices[n - 1].kernels || !choices[n - 1].usable) n--; /* scalar always is */
     return choices[n - 1].kernels;
 }

@@ -163,11 +163,13 @@ struct kernels {
 
 /* The tables that were compiled, in isa.c's order of preference. */
 extern const struct kernels kernels_scalar;
+/* NULL is the address of those that a build leaves out (ENGINE_CPU_ISAS in CMakeLists.txt). */
 #ifdef CPU_X86
-extern const struct kernels kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni;
+extern const struct kernels kernels_avx2 __attribute__((weak)), kernels_avxvnni __attribute__((weak)),
+    kernels_avx512 __attribute__((weak)), kernels_avx512vnni __attribute__((weak));
 #endif
 #ifdef CPU_ARM64
-extern const struct kernels kernels_neon, kernels_neondot;
+extern const struct kernels kernels_neon __attribute__((weak)), kernels_neondot __attribute__((weak));
 #endif
 
 #endif
