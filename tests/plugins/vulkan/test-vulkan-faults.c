@@ -12,6 +12,7 @@
 #include "backend-fixture.h"
 #include "files.h"
 #include "program.h"
+#include "sample.h"
 #include "vulkan-device.h"
 
 #define MODEL TEST_SHARED_DIR "/models/stories260K-f32.gguf"
@@ -28,6 +29,12 @@ static void machine(const char *description)
 {
     setenv("ENGINE_TEST_VULKAN", description, 1);
     vulkan_skip_without_device();
+}
+
+/* Of many runs of a model, each of which compiles the driver's shaders: under AddressSanitizer every `step`th. */
+static size_t runs_apart(unsigned step)
+{
+    return all_unless(SANITIZED, 1, step);
 }
 
 static void need_model(void)
@@ -318,7 +325,7 @@ Test(vulkan_faults, the_same_text_on_a_gpu)
     static const char *const offloads[] = {"1", "3", "all"};
     char *expected = text_on_cpu();
     machine("discrete range=1048576");
-    for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
+    for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i += runs_apart(2)) {
         struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", offloads[i]);
         program_expect_text(&result, expected, offloads[i]);
         program_free(&result);
@@ -356,7 +363,7 @@ Test(vulkan_faults, one_submission_a_token)
     static const char *const machines[] = {"count", "discrete count"}, *const offloads[] = {"all", "3"};
     need_model();
     for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k < 2; k++) {
+        for (size_t k = all_unless(SANITIZED, 0, (unsigned)i); k < 2; k += runs_apart(2)) {
             machine(machines[i]);
             cr_expect_eq(submissions("40", offloads[k]) - submissions("20", offloads[k]), 20, "%s, %s",
                          machines[i], offloads[k]);
@@ -538,7 +545,8 @@ Test(vulkan_faults, every_budget_is_kept_and_gives_the_same_text)
     machine("");
     uint64_t seed = 7;
     json_int_t least = INT64_MAX, most = 0;
-    for (int i = 0; i < 10; i++) {
+    const int n_budgets = (int)all_or_sample(10, SANITIZED ? 3 : 6);
+    for (int i = 0; i < n_budgets; i++) {
         char memory[64];
         uint32_t budget = i == 0 ? 0 : i == 1 ? 100000000 : random_bits(&seed) % 2000000;
         snprintf(memory, sizeof memory, "vulkan0=%u", budget);
@@ -574,7 +582,7 @@ Test(vulkan_faults, no_more_memory_is_taken_than_the_budget)
 {
     static const char *const machines[] = {"peak", "discrete peak"};
     char *expected = text_on_cpu();
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i += (int)runs_apart(3)) {
         char memory[64];
         long long peak = 0;
         machine(machines[i / 2]);
@@ -665,7 +673,7 @@ Test(vulkan_faults, one_of_two_devices_is_lost)
     struct program_result devices = PROGRAM("devices");
     if (!strstr(devices.out, "vulkan1")) cr_skip_test("the loader takes the driver once only");
     program_free(&devices);
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i += runs_apart(2)) {
         machine(machines[i]);
         program_fails(PROGRAM(RUN, "--backend", BOTH, "--place", "blk.[024].*=vulkan0", "--place",
                               "blk.[13].*=vulkan1"),
@@ -722,7 +730,8 @@ Test(vulkan_faults, damaged_pipeline_caches_are_made_anew)
     char *sound = files_read(cache_path, &size), *damaged = malloc(size);
     cr_assert_gt(size, 100);
     uint64_t seed = 3;
-    for (int i = 0; i < 10; i++) {
+    const int n_damages = (int)all_unless(SANITIZED, 10, 7);
+    for (int i = 0; i < n_damages; i++) {
         memcpy(damaged, sound, size);
         size_t kept = size;
         if (i == 0)
