@@ -343,8 +343,8 @@ struct engine_template_options {
 /* Creates a template for a model. A model without a template gets "chatml" if its vocabulary has
  * <|im_start|>, else "plain". `options` may be NULL. The template belongs to the model and may be used by
  * several threads at once. ENGINE_ERROR_NOT_FOUND: there is no template of that name. ENGINE_ERROR_DATA: a
- * mistake in the template; one in the model's template "tool_use", beside its own, counts only where tools
- * are given. */
+ * mistake in the template. If the model has a template "tool_use" beside its own, a mistake in one of the two
+ * counts only where that one is needed. */
 ENGINE_API int engine_template_create(struct engine_model *model,
                                       const struct engine_template_options *options,
                                       struct engine_template **template_);
@@ -354,6 +354,9 @@ ENGINE_API void engine_template_destroy(struct engine_template *template_);
 ENGINE_API const char *engine_template_name_at(size_t index);
 /* Where a template comes from: "the model's template", "the named template chatml", or options.origin. */
 ENGINE_API const char *engine_template_origin(const struct engine_template *template_);
+/* The mistake in the model's own template, because of which only conversations with tools can be rendered, by
+ * its template "tool_use"; NULL: none. */
+ENGINE_API const char *engine_template_fault(const struct engine_template *template_);
 /* The mistake in the model's template "tool_use", because of which tools can't be given; NULL: none. */
 ENGINE_API const char *engine_template_tools_fault(const struct engine_template *template_);
 /* The format of a model's replies to this template's prompts, an enum engine_reply_format. To find it, the

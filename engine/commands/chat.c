@@ -398,6 +398,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = sampling_check_tokens(&chat->sampling, chat->vocabulary.info.n_tokens);
     if (!status) status = constraint_open(chat->model, &chat->constraint, &chat->grammar);
     if (!status) status = chat_template_open(arguments, chat->model, &chat->chat_template);
+    if (!status) status = chat_template_check(chat->chat_template, false);
     if (!status) chat->reply_format = engine_template_reply_format(chat->chat_template, NULL);
     if (!status) status = open_queue(chat);
     return status ? status : chat_input_open(chat_command_names, !arguments->no_history, &chat->input);

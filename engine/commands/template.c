@@ -63,8 +63,7 @@ static int render_template(const struct arguments *arguments, struct engine_mode
     if (!status) status = read_input(arguments->messages, "messages", &files->messages, &input.messages);
     if (!status) status = read_input(arguments->tools, "tools", &files->tools, &input.tools);
     if (!status) status = read_input(arguments->documents, "documents", &files->documents, &input.documents);
-    const char *fault = status || !input.tools.data ? NULL : engine_template_tools_fault(template);
-    if (fault) status = command_error(ENGINE_ERROR_DATA, "%s " CHAT_TEMPLATE_HINT, fault);
+    if (!status) status = chat_template_check(template, input.tools.data);
     if (!status) status = engine_template_render(template, &input, &rendered);
     if (!status) status = print(rendered, arguments->ids);
     engine_rendered_free(rendered);

@@ -322,6 +322,12 @@ int chat_template_open(const struct arguments *arguments, struct engine_model *m
     return status;
 }
 
+int chat_template_check(const struct engine_template *template, bool tools)
+{
+    const char *fault = tools ? engine_template_tools_fault(template) : engine_template_fault(template);
+    return fault ? command_error(ENGINE_ERROR_DATA, "%s " CHAT_TEMPLATE_HINT, fault) : ENGINE_OK;
+}
+
 /* Adds the variable of "KEY=JSON". */
 static int add_variable(json_t *object, const char *word)
 {

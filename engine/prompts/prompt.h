@@ -111,6 +111,9 @@ int token_input_choose(const struct arguments *arguments, struct engine_model *m
 int chat_template_open(const struct arguments *arguments, struct engine_model *model,
                        struct engine_template **template);
 
+/* Refuses a conversation, with tools or without, for which the model's own template has a mistake. */
+int chat_template_check(const struct engine_template *template, bool tools);
+
 /* The variables of --template-arg and --chat-template-kwargs as a JSON object, NULL if there are none. The
  * caller frees it. */
 int chat_template_variables(const struct arguments *arguments, char **json);

@@ -13,9 +13,10 @@
 
 struct engine_template {
     struct engine_model *model;
-    struct template *plain, *with_tools; /* with_tools: NULL if it is the same, or has a mistake */
-    char *tools_fault;                   /* that mistake; NULL: none */
-    struct engine_string source;         /* of `plain`; in the model, in a table, or `copy` */
+    struct template *plain;      /* NULL: it has a mistake, but with_tools has none */
+    struct template *with_tools; /* NULL: it is the same, or has a mistake */
+    char *fault, *tools_fault;   /* those mistakes; NULL: none */
+    struct engine_string source; /* of `plain`; in the model, in a table, or `copy` */
     char *copy;
     char origin[128];
     bool named; /* one of the named templates: it writes BOS only where the tokenizer would add it */
@@ -70,13 +71,26 @@ static int use_named(struct engine_template *template, const char *name)
     return template_parse_source(template->origin, template->source, &template->plain);
 }
 
-/* The template for tools: a mistake in it stands in the way of tools only. */
-static int use_for_tools(struct engine_template *template, struct engine_string source)
+/* Like template_parse_source, but keeps a mistake for later. */
+static int parse_or_keep(const char *origin, struct engine_string source, struct template **parsed,
+                         char **fault)
 {
-    int status = template_parse_source("the model's template tool_use", source, &template->with_tools);
+    int status = template_parse_source(origin, source, parsed);
     if (status != ENGINE_ERROR_DATA) return status;
-    template->tools_fault = strdup(engine_error_message());
-    return template->tools_fault ? ENGINE_OK : error_memory("template");
+    *fault = strdup(engine_error_message());
+    return *fault ? ENGINE_OK : error_memory("template");
+}
+
+/* The model's own template and the one for tools: a mistake stands in the way of what needs that one only. */
+static int use_both(struct engine_template *template, struct engine_string with_tools)
+{
+    int status = parse_or_keep(template->origin, template->source, &template->plain, &template->fault);
+    if (!status)
+        status = parse_or_keep("the model's template tool_use", with_tools, &template->with_tools,
+                               &template->tools_fault);
+    if (!status && template->fault && template->tools_fault)
+        status = error_raise(ENGINE_ERROR_DATA, "%s", template->fault);
+    return status;
 }
 
 static int use_model(struct engine_template *template, const char *name)
@@ -97,9 +111,8 @@ static int use_model(struct engine_template *template, const char *name)
         snprintf(template->origin, sizeof template->origin, "the model's template");
     else
         snprintf(template->origin, sizeof template->origin, "the model's template %.80s", name);
-    int status = template_parse_source(template->origin, template->source, &template->plain);
-    if (!status && has_tools) status = use_for_tools(template, with_tools);
-    return status;
+    return has_tools ? use_both(template, with_tools)
+                     : template_parse_source(template->origin, template->source, &template->plain);
 }
 
 static int use_source(struct engine_template *template, const struct engine_template_options *options)
@@ -145,6 +158,7 @@ void engine_template_destroy(struct engine_template *template)
     if (!template) return;
     template_destroy(template->plain);
     template_destroy(template->with_tools);
+    free(template->fault);
     free(template->tools_fault);
     pthread_mutex_destroy(&template->notes->lock);
     free(template->notes->kept);
@@ -162,6 +176,11 @@ const char *engine_template_name_at(size_t index)
 const char *engine_template_origin(const struct engine_template *template)
 {
     return template->origin;
+}
+
+const char *engine_template_fault(const struct engine_template *template)
+{
+    return template->fault;
 }
 
 const char *engine_template_tools_fault(const struct engine_template *template)
@@ -247,8 +266,8 @@ int engine_template_render(const struct engine_template *template, const struct 
     if (status != ENGINE_OK) return status;
     struct engine_template_input known;
     sized_read(&known, sizeof known, input);
-    if (known.tools.data && template->tools_fault)
-        return error_raise(ENGINE_ERROR_DATA, "%s", template->tools_fault);
+    const char *fault = known.tools.data ? template->tools_fault : template->fault;
+    if (fault) return error_raise(ENGINE_ERROR_DATA, "%s", fault);
     bool closed = known.no_generation_prompt || known.continues_last;
     struct template_variable variables[N_SPECIAL + 5];
     size_t count = 0;

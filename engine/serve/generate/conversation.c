@@ -262,11 +262,16 @@ static bool begins_reasoning(const struct generation *g)
     return false;
 }
 
+static bool offers_tools(const struct generation *g)
+{
+    return g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
+}
+
 /* The model's template for tools has a mistake, says nothing of tools, or writes them in a way that replies
  * don't know. */
 static bool check_tools(const struct generation *g, struct api_error *error)
 {
-    if (!g->params.tools || g->params.tool_choice == TOOL_CHOICE_NONE || g->served->writes_calls) return true;
+    if (!offers_tools(g) || g->served->writes_calls) return true;
     const char *fault = engine_template_tools_fault(g->served->chat_template);
     if (fault) return api_error_in(error, "tools", "%s " CHAT_TEMPLATE_HINT, fault);
     return api_error_in(error, "tools",
@@ -277,7 +282,7 @@ static bool check_tools(const struct generation *g, struct api_error *error)
 static bool write_plain_calls(struct generation *g, struct api_error *error)
 {
     const char *fault = engine_template_tools_fault(g->served->chat_template);
-    bool offered = g->params.tools && g->params.tool_choice != TOOL_CHOICE_NONE;
+    bool offered = offers_tools(g);
     if (g->served->writes_calls || fault || !plain_calls_fit(g->template_text, g->reply_format))
         return check_tools(g, error);
     if (plain_calls_write(g->params.messages, offered ? g->params.tools : NULL))
@@ -302,6 +307,8 @@ bool conversation_prompt(struct generation *g, struct api_error *error)
 {
     if (!check_messages(g, error)) return false;
     if (!g->served->chat_template) return api_error_in(error, "messages", "%s", g->served->template_fault);
+    const char *fault = engine_template_fault(g->served->chat_template);
+    if (fault && !offers_tools(g)) return api_error_in(error, "messages", "%s " CHAT_TEMPLATE_HINT, fault);
     struct engine_string source = engine_template_source(g->served->chat_template);
     g->template_text = strndup(source.data, source.length);
     if (!g->template_text) return api_error_memory(error);

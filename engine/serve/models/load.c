@@ -61,15 +61,19 @@ static int adopt_sampling(struct served *served)
     return sampling_adopt(server->arguments, served->model, &served->sampling);
 }
 
-/* A model's own template that can't be parsed stands in the way of conversations only. */
+/* A model's own template that can't be parsed stands in the way of conversations only; beside one for tools,
+ * only of those without tools. */
 static int open_template(struct served *served)
 {
     const struct arguments *arguments = served->slot->server->arguments;
     int status = chat_template_open(arguments, served->model, &served->chat_template);
-    const char *fault = status ? NULL : engine_template_tools_fault(served->chat_template);
+    const char *fault = status ? NULL : engine_template_fault(served->chat_template),
+               *tools_fault = status ? NULL : engine_template_tools_fault(served->chat_template);
     if (!status)
         served->reply_format = engine_template_reply_format(served->chat_template, &served->writes_calls);
-    if (fault) server_log("warning: model %s: %s; tools are refused", served->name, fault);
+    if (fault)
+        server_log("warning: model %s: %s; conversations without tools are refused", served->name, fault);
+    if (tools_fault) server_log("warning: model %s: %s; tools are refused", served->name, tools_fault);
     if (status != ENGINE_ERROR_DATA || arguments->chat_template) return status;
     served->template_fault = strdup(command_message());
     if (!served->template_fault) return command_error(ENGINE_ERROR_MEMORY, "out of memory (template)");

@@ -128,6 +128,18 @@ Test(template_command, a_broken_template_for_tools)
     expect(TEMPLATE("--tools", tools, "--chat-template", "plain"), "<s>User: hi\nAssistant:");
 }
 
+/* And one in the other template is one only for conversations without tools. */
+Test(template_command, a_broken_template_beside_one_for_tools)
+{
+    const char *fault = "the model's template, line 1: the tag 'include' is not supported (--chat-template";
+    write_model("{% include 'x' %}", "{{ tools | length }}");
+    expect(TEMPLATE("--tools", tools), "1");
+    expect_error(PROGRAM("template", "-m", model, "--messages", messages), fault);
+    expect_error(PROGRAM("chat", "-m", model), fault);
+    write_model("{% include 'x' %}", "{% include 'y' %}");
+    expect_error(TEMPLATE("--tools", tools), fault);
+}
+
 Test(template_command, a_model_without_a_template_gets_one)
 {
     write_model(NULL, NULL);

@@ -1,6 +1,6 @@
 // template.test.mjs: models whose chat template can't be parsed, and templates that write calls as no reader knows them.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -63,6 +63,21 @@ test('a template for tools that can\'t be parsed', async (t) => {
     const { status, body } = await post(server, '/v1/chat/completions', { ...ask, tools });
     assert.deepEqual([status, body.error.param], [400, 'tools']);
     assert.ok(body.error.message.startsWith(fault) && body.error.message.includes('--chat-template'), body.error.message);
+    assert.ok(server.log().includes(`warning: model own: ${fault}`), server.log());
+});
+
+test('a template that can\'t be parsed beside one for tools', async (t) => {
+    const path = writeModel(join(folder, 'plain.gguf'), { 'tokenizer.chat_template': '{% include "x" %}', 'tokenizer.chat_template.tool_use': readFileSync(template('hermes')) });
+    const server = await serve('-m', 'own=' + path);
+    t.after(async () => assert.equal(await server.end(), 0));
+    const ask = { model: 'own', messages, max_tokens: 2 }, tools = [{ type: 'function', function: { name: 'f' } }];
+    assert.equal((await post(server, '/v1/chat/completions', { ...ask, tools })).status, 200);
+    const fault = "the model's template, line 1: the tag 'include' is not supported";
+    for (const without of [{}, { tools, tool_choice: 'none' }]) {
+        const { status, body } = await post(server, '/v1/chat/completions', { ...ask, ...without });
+        assert.deepEqual([status, body.error.param], [400, 'messages']);
+        assert.ok(body.error.message.startsWith(fault) && body.error.message.includes('--chat-template'), body.error.message);
+    }
     assert.ok(server.log().includes(`warning: model own: ${fault}`), server.log());
 });
 
