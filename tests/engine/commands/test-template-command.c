@@ -135,7 +135,6 @@ Test(template_command, a_broken_template_beside_one_for_tools)
     write_model("{% include 'x' %}", "{{ tools | length }}");
     expect(TEMPLATE("--tools", tools), "1");
     expect_error(PROGRAM("template", "-m", model, "--messages", messages), fault);
-    expect_error(PROGRAM("chat", "-m", model), fault);
     write_model("{% include 'x' %}", "{% include 'y' %}");
     expect_error(TEMPLATE("--tools", tools), fault);
 }

@@ -31,7 +31,7 @@ static void machine(const char *description)
     vulkan_skip_without_device();
 }
 
-/* Of many runs of a model, each of which compiles the driver's shaders: under AddressSanitizer every `step`th. */
+/* Of many runs of a model, each of which compiles the driver's shaders, under AddressSanitizer some. */
 static size_t runs_apart(unsigned step)
 {
     return all_unless(SANITIZED, 1, step);
