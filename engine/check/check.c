@@ -1,6 +1,6 @@
 /* check.c: the conformance suite for plugins, as offered by engine.h. The caller's process only receives
  * rows. A keeper (keeper.h) runs a process for each group of checks and device, which loads the plugin,
- * checks it, and sends rows through a pipe (child.h). */
+ * checks it, and sends rows through a pipe (child.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "check/child.h"
 #include "check/keeper.h"
+#include "check/suite.h"
 #include "plugins/host.h"
 
 enum { TIMEOUT = 300 /* seconds; some drivers run on the CPU, and compile kernels for it */ };

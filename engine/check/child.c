@@ -1,5 +1,5 @@
-/* child.c: see child.h. */
-#include "check/child.h"
+/* child.c: the processes that load the plugin, see suite.h. */
+#include "check/suite.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

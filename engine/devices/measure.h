@@ -1,10 +1,40 @@
 /* measure.h: how fast devices are: their speeds, by which a model is shared between several; and their paces,
  * how fast they compute and are reached, as predictions need it: measured, or described in a file
- * (cluster.h). */
+ * (cluster.h). Both come from trials of products. */
 #ifndef ENGINE_DEVICES_MEASURE_H
 #define ENGINE_DEVICES_MEASURE_H
 
-#include "devices/trial.h"
+#include "devices/open.h"
+
+/* ---- Trials: how long products take on a device (trial.c) ---- */
+
+/* A product with weights [k, rows], or with two such matrices, one of which is the gate. */
+struct trial_matrix {
+    uint64_t k, rows;
+    bool has_gate;
+};
+
+/* Products with weights of one type, one after the other: with each matrix in turn, all in memory of their
+ * own; `columns` of the input. */
+struct trial_chain {
+    uint32_t type;
+    uint64_t columns;
+    struct trial_matrix *matrices; /* [n] */
+    size_t n;
+};
+
+enum { TRIAL_ROUNDS = 15 };
+
+/* Measures in rounds of one or more chains, of `least` seconds at least. *fastest, *typical: seconds that a
+ * chain takes in the fastest of 5 rounds, because other programs may use the machine during some, and in the
+ * median of TRIAL_ROUNDS, or of those that some seconds suffice for; one of them may be NULL.
+ * ENGINE_ERROR_MEMORY: there is too little; ENGINE_ERROR_UNSUPPORTED: no such product. */
+int trial_run(const struct open_device *device, const struct trial_chain *chain, double least,
+              double *fastest, double *typical);
+/* Bytes of the weights of a product. */
+uint64_t trial_bytes(uint32_t type, const struct trial_matrix *matrix);
+
+/* ---- Speeds ---- */
 
 /* Sets the speed of every device except the CPU: from the setting `speeds`, else from a matmul of a few
  * milliseconds, run when the engine first needs the speeds. A device that cannot be measured keeps 0, and a

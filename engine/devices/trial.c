@@ -1,5 +1,5 @@
-/* trial.c: see trial.h. */
-#include "devices/trial.h"
+/* trial.c: how long products take on a device, see measure.h. */
+#include "devices/measure.h"
 
 #include <stdlib.h>
 

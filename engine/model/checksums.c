@@ -1,5 +1,5 @@
-/* checksums.c: see checksums.h. */
-#include "model/checksums.h"
+/* checksums.c: reads the checksums that lie beside a folder's files, see verify.h. */
+#include "model/verify.h"
 
 #include <limits.h>
 #include <stdint.h>

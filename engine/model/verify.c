@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "model/checksums.h"
 #include "model/file.h"
 #include "model/hf/directory.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/child.h"
+#include "check/suite.h"
 
 struct results {
     int from; /* a pipe */
