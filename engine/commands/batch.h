@@ -1,6 +1,6 @@
 /* batch.h: what the parts of `engine batch` share: the lines of its input, the batch, and a job for each line
- * whose result has not been written. batch-input.c reads lines, batch.c runs them and writes results,
- * batch-resume.c goes on after an earlier run. */
+ * whose result has not been written. batch-input.c reads lines; batch.c runs them, writes results, and
+ * resumes after an earlier run. */
 #ifndef ENGINE_COMMANDS_BATCH_H
 #define ENGINE_COMMANDS_BATCH_H
 
@@ -130,7 +130,7 @@ void batch_write_results(struct batch *b);
 /* Takes the first job from the list and frees it. */
 void batch_drop_first(struct batch *b);
 
-/* ---- batch-resume.c ---- */
+/* ---- batch.c: resuming ---- */
 
 /* Sets the fingerprint. Needs all that was read from the command line, and the model. */
 int batch_take_fingerprint(struct batch *b);
