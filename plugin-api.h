@@ -66,7 +66,7 @@ extern "C" {
 #endif
 
 #define ENGINE_ABI_MAJOR 1
-#define ENGINE_ABI_MINOR 4
+#define ENGINE_ABI_MINOR 5
 
 /* True if `field` is within the part of *pointer that its writer knew. */
 #define ENGINE_HAS(pointer, field)                                                                           \
@@ -241,6 +241,7 @@ struct engine_tensor {
  *   positions are -1 or in 0 .. max_blocks * block_size - 1;
  *   sequences are in 0 .. n_sequences-1, even for skipped tokens;
  *   states [1.3] are -1 or in 0 .. n_states-1, and equal ones are adjacent;
+ *   picked positions [1.5] are as ENGINE_OP_PICK writes them (if PICK wrote them, PICK guarantees this);
  *   block numbers are in 0 .. n_blocks-1 for every position that a token sees; entries of a block table past
  *   the last visible position may hold anything and must not be followed. Entries before a window or chunk
  *   are numbers of blocks as well, but may be of any block.
@@ -266,7 +267,8 @@ enum engine_op {
     ENGINE_OP_ROUTE = 10,  /* [1.1] */
     ENGINE_OP_CONCAT = 11, /* [1.1] */
     ENGINE_OP_CONV = 12,   /* [1.3] */
-    ENGINE_OP_SCAN = 13    /* [1.3] */
+    ENGINE_OP_SCAN = 13,   /* [1.3] */
+    ENGINE_OP_PICK = 14    /* [1.5] */
 };
 
 /* Functions of one number x. `limit` and `alpha` are fields of engine_op_activate. */
@@ -369,6 +371,11 @@ struct engine_op_matmul {
  *   score = score + distance_bias[clamp(j - p, -r, r) + r, h], r = (ne[0] - 1) / 2
  * (relative positions as in T5, arXiv 1910.10683, written out for each distance). Not together with `slopes`.
  *
+ * [1.5] With `picked`, a token sees, of the positions that it would see without, only those in its column
+ * picked[:, t]: different positions in ascending order, then -1 in all places that are left (sparse attention
+ * as in DeepSeek-V3.2, arXiv 2512.02556). The other positions need not be read. A token that sees none gets
+ * the output 0, and the weights 0.
+ *
  * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at position
  * -1 is skipped: its output is 0, and so are its weights. The block table's max_blocks bounds the positions
  * that the batch can reach.
@@ -394,6 +401,7 @@ struct engine_op_attention {
     uint32_t chunk;                            /* [1.1] 0: none; not together with window */
     const struct engine_tensor *weights;       /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
     const struct engine_tensor *distance_bias; /* [1.3] weight, F32 [2 r + 1, n_heads], or NULL */
+    const struct engine_tensor *picked;        /* [1.5] I32 [n_picked, tokens], or NULL */
 };
 
 /* ENGINE_OP_CACHE_WRITE: stores keys or values of new tokens in a paged cache, converted to the cache's type.
@@ -595,6 +603,28 @@ struct engine_op_scan {
     const struct engine_tensor *output; /* F32 [value_dim, n_heads, tokens] */
     float scale;                        /* 0 means 1 */
     uint32_t reserved;                  /* 0 */
+};
+
+/* ENGINE_OP_PICK [1.5]:  chooses the positions that a token attends to, by scores of an indexer with keys of
+ * its own (DeepSeek-V3.2, arXiv 2512.02556). Token t, of sequence s = sequences[t] and at position p =
+ * positions[t], gives each position j <= p of its sequence the score
+ *   score[j] = sum over h of weights[h, t] * max(0, q[:, h, t] . k[:, place, 0, b]),
+ * where j is at `place` in block b of a paged cache as in ENGINE_OP_ATTENTION. picked[:, t] = the n_picked
+ * positions with the largest scores in ascending order; if the token sees no more than n_picked, all of them,
+ * and then -1 in all places that are left. A token at position -1 is skipped: all its places are -1. Let B(j)
+ * = 1e-6 * sum over h of |weights[h, t]| * (sum over d of |q[d, h, t] * k[d, place, 0, b]|). A position is
+ * picked before another if its score is larger by more than the sum of their two B; if it is larger by less,
+ * either may be. Of positions for which no product q . k is above 0, and whose scores are therefore equal,
+ * the lower is picked first. For any scores, even NaN, positions are in 0 .. p and distinct. */
+struct engine_op_pick {
+    size_t struct_size;
+    const struct engine_tensor *q;           /* F32 [head_dim, n_heads, tokens] */
+    const struct engine_tensor *k;           /* F32, F16 or Q8_0 [head_dim, block_size, 1, n_blocks] */
+    const struct engine_tensor *weights;     /* F32 [n_heads, tokens] */
+    const struct engine_tensor *block_table; /* I32 [max_blocks, n_sequences] */
+    const struct engine_tensor *sequences;   /* I32 [tokens], column of block_table */
+    const struct engine_tensor *positions;   /* I32 [tokens] */
+    const struct engine_tensor *picked;      /* output: I32 [n_picked, tokens] */
 };
 
 /* --------------------------------------------------------------------------------------------------------

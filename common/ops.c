@@ -81,6 +81,7 @@ static const char *attention_misfit(const union op_args *args)
                   o->block_table->ne[2] == 1 && o->block_table->ne[3] == 1 &&
                   is(o->slopes, n_heads, 1, 1, 1) && is(o->sinks, n_heads, 1, 1, 1) &&
                   (!o->weights || is(o->weights, o->weights->ne[0], n_heads, tokens, 1)) &&
+                  (!o->picked || is(o->picked, o->picked->ne[0], tokens, 1, 1)) &&
                   (!o->distance_bias || (!o->slopes && o->distance_bias->ne[0] % 2 == 1 &&
                                          is(o->distance_bias, o->distance_bias->ne[0], n_heads, 1, 1))));
 }
@@ -175,6 +176,16 @@ static const char *scan_misfit(const union op_args *args)
                   is(o->rates, n_keys, n_values * n_heads, 1, 1) && is(o->bonus, n_keys, n_heads, 1, 1) &&
                   is(o->positions, tokens, 1, 1, 1) && is(o->states, tokens, 1, 1, 1) &&
                   is(o->state, n_values, n_keys, n_heads, o->state->ne[3]));
+}
+
+static const char *pick_misfit(const union op_args *args)
+{
+    const struct engine_op_pick *o = &args->pick;
+    const uint64_t *q = o->q->ne, *k = o->k->ne, n_heads = q[1], tokens = q[2];
+    return unless(q[3] == 1 && q[0] == k[0] && k[2] == 1 && is(o->weights, n_heads, tokens, 1, 1) &&
+                  o->block_table->ne[2] == 1 && o->block_table->ne[3] == 1 &&
+                  is(o->sequences, tokens, 1, 1, 1) && is(o->positions, tokens, 1, 1, 1) &&
+                  is(o->picked, o->picked->ne[0], tokens, 1, 1));
 }
 
 /* ---- The table ----------------------------------------------------------------------------------------- */

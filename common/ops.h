@@ -23,6 +23,7 @@ union op_args {
     struct engine_op_concat concat;
     struct engine_op_conv conv;
     struct engine_op_scan scan;
+    struct engine_op_pick pick;
 };
 
 enum op_role { OP_IN = 1, OP_OUT = 2, OP_BOTH = OP_IN | OP_OUT };
@@ -66,7 +67,8 @@ enum op_flags {
     OP(ROUTE,       route,       "route",       route)       \
     OP(CONCAT,      concat,      "concat",      concat)      \
     OP(CONV,        conv,        "conv",        conv)        \
-    OP(SCAN,        scan,        "scan",        scan)
+    OP(SCAN,        scan,        "scan",        scan)        \
+    OP(PICK,        pick,        "pick",        pick)
 
 /* The operands of each struct, in its order: role, types, flags, and what a weight is used for. */
 #define OPERANDS_OF_matmul(X)                                                       \
@@ -89,7 +91,8 @@ enum op_flags {
     X(attention, slopes,        OP_IN,  OP_F32,    OP_OPTIONAL, ENGINE_WEIGHT_VALUES) \
     X(attention, sinks,         OP_IN,  OP_F32,    OP_OPTIONAL, ENGINE_WEIGHT_VALUES) \
     X(attention, weights,       OP_OUT, OP_F32,    OP_OPTIONAL, 0)                  \
-    X(attention, distance_bias, OP_IN,  OP_F32,    OP_OPTIONAL, ENGINE_WEIGHT_VALUES)
+    X(attention, distance_bias, OP_IN,  OP_F32,    OP_OPTIONAL, ENGINE_WEIGHT_VALUES) \
+    X(attention, picked,        OP_IN,  OP_I32,    OP_OPTIONAL, 0)
 #define OPERANDS_OF_cache_write(X)                                                  \
     X(cache_write, input, OP_IN,  OP_F32,    0,        0)                           \
     X(cache_write, slots, OP_IN,  OP_I32,    0,        0)                           \
@@ -146,6 +149,14 @@ enum op_flags {
     X(scan, states,    OP_IN,   OP_I32, 0,           0)                             \
     X(scan, state,     OP_BOTH, OP_F32, OP_STATE,    0)                             \
     X(scan, output,    OP_OUT,  OP_F32, 0,           0)
+#define OPERANDS_OF_pick(X)                                                         \
+    X(pick, q,           OP_IN,  OP_F32,    0,        0)                            \
+    X(pick, k,           OP_IN,  OP_CACHED, OP_CACHE, 0)                            \
+    X(pick, weights,     OP_IN,  OP_F32,    0,        0)                            \
+    X(pick, block_table, OP_IN,  OP_I32,    0,        0)                            \
+    X(pick, sequences,   OP_IN,  OP_I32,    0,        0)                            \
+    X(pick, positions,   OP_IN,  OP_I32,    0,        0)                            \
+    X(pick, picked,      OP_OUT, OP_I32,    0,        0)
 
 /* The number of an operand among those of its struct: OPERAND(matmul, weight). */
 #define OPERAND(args, field) OPERAND_##args##_##field
@@ -162,6 +173,7 @@ enum { OPERANDS_OF_route(NUMBER) };
 enum { OPERANDS_OF_concat(NUMBER) };
 enum { OPERANDS_OF_conv(NUMBER) };
 enum { OPERANDS_OF_scan(NUMBER) };
+enum { OPERANDS_OF_pick(NUMBER) };
 #undef NUMBER
 /* clang-format on */
 

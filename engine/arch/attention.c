@@ -124,7 +124,7 @@ struct value *decoder_alibi_slopes(struct graph *g, const struct decoder *d, uin
 }
 
 struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct value *q,
-                                struct value *k_cache, struct value *v_cache)
+                                struct value *k_cache, struct value *v_cache, struct value *picked)
 {
     const struct decoder_layer *layer = this_layer(g, d);
     const struct attention_options options = {
@@ -133,6 +133,7 @@ struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct
         .window = layer->window,
         .chunk = layer->chunk,
         .both_ways = d->both_ways,
+        .picked = picked,
         .slopes = decoder_alibi_slopes(g, d, layer->n_heads),
         .sinks = graph_values_optional(g, layer->n_heads, 1, "blk.%u.attn_sinks.weight", g->layer),
     };
@@ -147,13 +148,14 @@ struct value *decoder_attend(struct graph *g, const struct decoder *d, const str
     bool windowed = layer->window > 0 || layer->chunk > 0;
     if (layer->n_back > 0) {
         uint32_t owner = g->layer - layer->n_back;
-        return decoder_attend_to(g, d, heads->q, graph_cache_of(g, owner, 0), graph_cache_of(g, owner, 1));
+        return decoder_attend_to(g, d, heads->q, graph_cache_of(g, owner, 0), graph_cache_of(g, owner, 1),
+                                 NULL);
     }
     struct value *k_cache = graph_cache(g, layer->head_dim, layer->n_kv_heads, windowed);
     struct value *v_cache = graph_cache(g, layer->value_dim, layer->n_kv_heads, windowed);
     graph_cache_write(g, k_cache, heads->k);
     graph_cache_write(g, v_cache, heads->v);
-    return decoder_attend_to(g, d, heads->q, k_cache, v_cache);
+    return decoder_attend_to(g, d, heads->q, k_cache, v_cache, NULL);
 }
 
 /* Multiplies what attention gives by a gate of the layer's input, a number for each value or each head. */

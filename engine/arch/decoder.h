@@ -192,9 +192,10 @@ struct value *decoder_scale_queries(struct graph *g, const struct decoder *d, st
 /* Writes keys and values to the cache, unless the layer reads those of an earlier one, and attends. Returns
  * [value_dim * n_heads, n_tokens], in the last layer only the wanted columns. */
 struct value *decoder_attend(struct graph *g, const struct decoder *d, const struct heads *heads);
-/* Attends with queries [head_dim, n_heads, n_tokens] to caches already written. Returns the same. */
+/* Attends with queries [head_dim, n_heads, n_tokens] to caches already written, in sparse attention only to
+ * the picked positions (graph_pick; NULL: to all). Returns the same. */
 struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct value *q,
-                                struct value *k_cache, struct value *v_cache);
+                                struct value *k_cache, struct value *v_cache, struct value *picked);
 /* ALiBi's slopes [n_heads], or NULL if the decoder has none. */
 struct value *decoder_alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads);
 /* The whole attention block, including the output matrix: from x [n_embd, n_tokens] to [n_embd, columns], see

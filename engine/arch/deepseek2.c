@@ -1,25 +1,17 @@
 /* deepseek2.c: DeepSeek-V2, V3, R1 and similar models (Kimi K2, GLM-4.7-Flash, Youtu-LLM): multi-head latent
  * attention, whose cache holds one short vector a token, from which the keys and values of all heads are
  * computed, and one key that is rotated by position; then mixtures of experts chosen in groups, or dense
- * networks. arXiv 2405.04434, 2412.19437. */
+ * networks. arXiv 2405.04434, 2412.19437. deepseek32.c adds what sparse attention needs. */
+#include "arch/deepseek2.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/decoder.h"
 #include "arch/families.h"
 #include "model/hf/config.h"
 
 #define LATENT_EPSILON 1e-6f /* of the norms of latent vectors, whatever that of the other norms */
-
-struct deepseek2 {
-    struct decoder decoder;
-    uint32_t n_q_latent; /* length of the vector that queries are computed from; 0: there is none */
-    uint32_t n_latent;   /* length of the vector that keys and values are computed from */
-    /* in a head: values of a key that aren't rotated, that are rotated, values of a value */
-    uint32_t n_nope, n_rope, n_value;
-    bool absorbs; /* the file has separate matrices for each head, so attention runs on latent vectors */
-};
 
 /* Sizes of heads. Files with one matrix for keys and values give the true sizes, others those of the cached
  * vectors. */
@@ -77,7 +69,7 @@ static void assume_groups(const struct hparams *h, struct experts *e)
     }
 }
 
-static void deepseek2_read(struct hparams *h, void *hparams, struct arch_info *info)
+void deepseek2_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct deepseek2 *m = hparams;
     struct decoder *d = &m->decoder;
@@ -106,25 +98,29 @@ static struct value *norm_latent(struct graph *g, const char *name, uint64_t n, 
     return graph_norm(g, x, weight, NULL, ENGINE_NORM_RMS, LATENT_EPSILON);
 }
 
-static struct value *queries(struct graph *g, const struct deepseek2 *m, struct value *x)
+/* What queries are computed from, [n_q_latent, n_tokens]; NULL: from x. */
+static struct value *query_latent(struct graph *g, const struct deepseek2 *m, struct value *x)
+{
+    if (m->n_q_latent == 0) return NULL;
+    struct value *q = decoder_linear(g, "attn_q_a", m->decoder.n_embd, m->n_q_latent, x);
+    return norm_latent(g, "attn_q_a_norm", m->n_q_latent, q);
+}
+
+static struct value *queries(struct graph *g, const struct deepseek2 *m, struct value *x,
+                             struct value *q_latent)
 {
     const struct decoder *d = &m->decoder;
     uint64_t n_heads = d->layers[g->layer].n_heads, key = m->n_nope + m->n_rope;
-    struct value *q;
-    if (m->n_q_latent > 0) {
-        q = decoder_linear(g, "attn_q_a", d->n_embd, m->n_q_latent, x);
-        q = decoder_linear(g, "attn_q_b", m->n_q_latent, n_heads * key,
-                           norm_latent(g, "attn_q_a_norm", m->n_q_latent, q));
-    } else {
-        q = decoder_linear(g, "attn_q", d->n_embd, n_heads * key, x);
-    }
+    struct value *q = m->n_q_latent > 0
+                          ? decoder_linear(g, "attn_q_b", m->n_q_latent, n_heads * key, q_latent)
+                          : decoder_linear(g, "attn_q", d->n_embd, n_heads * key, x);
     return graph_reshape(g, q, key, n_heads, g->shape.n_tokens);
 }
 
 /* Maps queries into the latent space of the keys, so that q . k equals that of the full vectors; the results
  * from latent values are mapped back afterwards. */
 static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, struct value *q_nope,
-                                   struct value *q_rope, const struct latent *latent)
+                                   struct value *q_rope, const struct latent *latent, struct value *picked)
 {
     const struct decoder *d = &m->decoder;
     uint64_t n_heads = d->layers[g->layer].n_heads, n_tokens = g->shape.n_tokens;
@@ -136,7 +132,7 @@ static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, s
     struct value *k = graph_concat(g, graph_reshape(g, latent->c, m->n_latent, 1, n_tokens), latent->key);
     struct value *cache = graph_cache(g, d->head_dim, 1, false);
     graph_cache_write(g, cache, k);
-    struct value *out = decoder_attend_to(g, d, q, cache, graph_slice(g, cache, 0, m->n_latent));
+    struct value *out = decoder_attend_to(g, d, q, cache, graph_slice(g, cache, 0, m->n_latent), picked);
     uint64_t columns = out ? out->tensor.ne[1] : 0;
     out = graph_matmul_heads(g, v_b, graph_reshape(g, out, m->n_latent, n_heads, columns));
     return graph_reshape(g, out, n_heads * m->n_value, columns, 1);
@@ -161,7 +157,7 @@ static struct value *deepseek2_attention(struct graph *g, const struct decoder *
     const struct deepseek2 *m = (const struct deepseek2 *)d;
     const struct decoder_layer *layer = &d->layers[g->layer];
     struct value *factors = rope_factors(g, layer->rope);
-    struct value *q = queries(g, m, x);
+    struct value *q_latent = query_latent(g, m, x), *q = queries(g, m, x, q_latent);
     struct value *q_nope = graph_slice(g, q, 0, m->n_nope);
     struct value *q_rope = decoder_rotate(g, layer->rope, factors, graph_slice(g, q, m->n_nope, m->n_rope));
 
@@ -171,27 +167,32 @@ static struct value *deepseek2_attention(struct graph *g, const struct decoder *
     struct latent latent = {
         .c = norm_latent(g, "attn_kv_a_norm", m->n_latent, graph_slice(g, kv, 0, m->n_latent)),
         .key = decoder_rotate(g, layer->rope, factors, key)};
-    struct value *out = m->absorbs ? attend_latent(g, m, q_nope, q_rope, &latent)
+    struct value *picked =
+        m->indexer.n_heads > 0 ? deepseek32_pick(g, m, x, q_latent, layer->rope, factors) : NULL;
+    struct value *out = m->absorbs ? attend_latent(g, m, q_nope, q_rope, &latent, picked)
                                    : attend_heads(g, m, q_nope, q_rope, &latent);
     return decoder_linear(g, "attn_output", (uint64_t)layer->n_heads * m->n_value, d->n_embd, out);
 }
 
-static void deepseek2_build(struct graph *g, const void *hparams)
+void deepseek2_build(struct graph *g, const void *hparams)
 {
     decoder_build_mixed(g, hparams, deepseek2_attention);
 }
 
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */
 
-/* What DeepSeek 2, 3 and GLM 4.7 Flash do differently, with transformers' defaults. */
+/* What DeepSeek 2, 3 and GLM 4.7 Flash and 5 do differently, with transformers' defaults. */
 static const struct mla {
     const char *type; /* NULL: any other */
     uint32_t n_nope, n_value, n_groups, n_groups_used, n_dense;
-    bool scores_by_sigmoid, norms_weights, may_interleave;
+    bool scores_by_sigmoid, may_interleave;
+    bool by_number, by_kinds; /* first_k_dense_replace, mlp_layer_types say which layers are dense */
 } mla_types[] = {
-    {"deepseek_v2", 128, 128, 1, 1, 0, false, false, false},
-    {"glm4_moe_lite", 192, 256, 1, 1, 1, true, true, true},
-    {NULL, 128, 128, 8, 4, 3, true, true, true},
+    {"deepseek_v2", 128, 128, 1, 1, 0, false, false, true, false},
+    {"glm4_moe_lite", 192, 256, 1, 1, 1, true, true, false, true},
+    {"deepseek_v32", 128, 128, 8, 4, 3, true, false, true, true},
+    {"glm_moe_dsa", 192, 256, 1, 1, 3, true, false, true, true},
+    {NULL, 128, 128, 8, 4, 3, true, true, true, false},
 };
 
 /* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. The sizes of a
@@ -213,7 +214,7 @@ static void read_latent_heads(struct hf_config *config, uint32_t n_nope, uint32_
     hf_put_count(config, "attention.value_length_mla", config->n_value);
 }
 
-static void deepseek2_read_config(struct hf_config *config)
+void deepseek2_read_config(struct hf_config *config)
 {
     const json_t *json = config->json;
     const struct mla *own = mla_types;
@@ -225,10 +226,10 @@ static void deepseek2_read_config(struct hf_config *config)
     hf_refuse(config, own->may_interleave && !hf_flag(config, json, "rope_interleave", true),
               "rope_interleave: false");
     if (is_v2 && (!method || strcmp(method, "greedy") == 0)) n_groups = n_used = 1;
-    bool by_kinds = strcmp(config->type.name, "glm4_moe_lite") == 0;
+    uint32_t n_dense =
+        own->by_number ? hf_count(config, json, "first_k_dense_replace", own->n_dense) : own->n_dense;
     hf_put_count(config, "leading_dense_block_count",
-                 by_kinds ? hf_count_dense_layers(config, 1)
-                          : hf_count(config, json, "first_k_dense_replace", own->n_dense));
+                 own->by_kinds ? hf_count_dense_layers(config, n_dense) : n_dense);
     read_latent_heads(config, own->n_nope, own->n_value);
     hf_put_count(config, "expert_group_count", n_groups);
     hf_put_count(config, "expert_group_used_count", n_used);
@@ -288,17 +289,21 @@ static const struct hf_key glm4_lite_numbers[] = {
     {0},
 };
 
-static const struct hf_module deepseek2_modules[] = {
+const struct hf_module deepseek2_modules[] = {
     {"self_attn.q_a_proj", "attn_q_a"},
     {"self_attn.q_b_proj", "attn_q_b"},
     {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
     {"self_attn.kv_b_proj", "attn_kv_b"},
     {"self_attn.q_a_layernorm", "attn_q_a_norm"},
     {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"self_attn.indexer.wq_b", "indexer.attn_q_b.weight"},
+    {"self_attn.indexer.wk", "indexer.attn_k.weight"},
+    {"self_attn.indexer.k_norm", "indexer.k_norm.weight"},
+    {"self_attn.indexer.weights_proj", "indexer.proj.weight"},
     {0},
 };
 
-static const struct hf_form deepseek2_forms[] = {
+const struct hf_form deepseek2_forms[] = {
     {.tensor = "attn_kv_b", .kind = FORM_LATENT, .outputs = {"attn_k_b", "attn_v_b"}},
     {0},
 };

@@ -17,6 +17,7 @@
     X(cohere2moe)                                                                                            \
     X(command_r)                                                                                             \
     X(deepseek2)                                                                                             \
+    X(deepseek32)                                                                                            \
     X(dots1)                                                                                                 \
     X(ernie4_5)                                                                                              \
     X(ernie4_5_moe)                                                                                          \
@@ -34,6 +35,7 @@
     X(gemma_embedding)                                                                                       \
     X(glm4)                                                                                                  \
     X(glm4moe)                                                                                               \
+    X(glm_dsa)                                                                                               \
     X(gpt2)                                                                                                  \
     X(gpt_oss)                                                                                               \
     X(gptneox)                                                                                               \

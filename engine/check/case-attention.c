@@ -3,144 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/cases.h"
+#include "check/case-cache.h"
 #include "check/formats.h"
 #include "check/reference.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-struct cache {
-    uint32_t type, dim;
-    float *values;                /* [dim, n_kv_heads, position of all sequences] as written */
-    double *kept;                 /* the same as stored in the cache's type */
-    double largest;               /* the largest magnitude in kept */
-    struct engine_tensor *tensor; /* [dim, block_size, n_kv_heads, n_blocks] */
-};
-
-struct attention_batch {
-    uint32_t n_positions, n_blocks, max_blocks, n_tokens;
-    uint32_t *starts;     /* [n_sequences] the index of each sequence's first position */
-    int32_t *block_table; /* [max_blocks, n_sequences] */
-    int32_t *slots;       /* [n_positions] */
-    int32_t *sequences;   /* [n_tokens] */
-    int32_t *positions;   /* [n_tokens, 2]: the second is the last position that a token sees */
-};
-
-static uint32_t length_of(const struct attention_case *c, uint32_t sequence)
-{
-    return c->length + 7 * sequence;
-}
-
-/* Lays the sequences out in blocks, in random order, with one block left free. */
-static void lay_out(struct fixture *fixture, const struct attention_case *c, uint64_t *seed,
-                    struct attention_batch *batch)
-{
-    batch->starts = fixture_room(fixture, c->n_sequences, sizeof *batch->starts);
-    for (uint32_t s = 0; s < c->n_sequences; s++) {
-        batch->starts[s] = batch->n_positions;
-        batch->n_positions += length_of(c, s);
-        uint32_t blocks = (length_of(c, s) + c->block_size - 1) / c->block_size;
-        batch->n_blocks += blocks;
-        if (blocks > batch->max_blocks) batch->max_blocks = blocks;
-    }
-    batch->n_blocks++;
-    int32_t *order = fixture_room(fixture, batch->n_blocks, sizeof *order);
-    for (uint32_t i = 0; i < batch->n_blocks; i++) order[i] = (int32_t)i;
-    for (uint32_t i = batch->n_blocks - 1; i > 0; i--) {
-        uint32_t j = random_bits(seed) % (i + 1);
-        int32_t swap = order[i];
-        order[i] = order[j], order[j] = swap;
-    }
-    batch->block_table =
-        fixture_room(fixture, (size_t)batch->max_blocks * c->n_sequences, sizeof *batch->block_table);
-    batch->slots = fixture_room(fixture, batch->n_positions, sizeof *batch->slots);
-    memset(batch->block_table, 0x7f, (size_t)batch->max_blocks * c->n_sequences * sizeof *batch->block_table);
-    uint32_t next = 0;
-    for (uint32_t s = 0; s < c->n_sequences; s++)
-        for (uint32_t p = 0; p < length_of(c, s); p++) {
-            int32_t *block = &batch->block_table[s * batch->max_blocks + p / c->block_size];
-            if (p % c->block_size == 0) *block = order[next++];
-            batch->slots[batch->starts[s] + p] =
-                *block * (int32_t)c->block_size + (int32_t)(p % c->block_size);
-        }
-}
-
-/* The last positions of each sequence, in interleaved pieces. */
-static void choose_tokens(struct fixture *fixture, const struct attention_case *c,
-                          struct attention_batch *batch)
-{
-    enum { PIECE = 5 };
-    batch->n_tokens = c->tokens * c->n_sequences;
-    batch->sequences = fixture_room(fixture, batch->n_tokens, sizeof *batch->sequences);
-    batch->positions = fixture_room(fixture, 2 * (size_t)batch->n_tokens, sizeof *batch->positions);
-    uint32_t t = 0;
-    for (uint32_t from = 0; from < c->tokens; from += PIECE)
-        for (uint32_t s = 0; s < c->n_sequences; s++)
-            for (uint32_t i = from; i < from + PIECE && i < c->tokens; i++, t++) {
-                batch->sequences[t] = (int32_t)s;
-                batch->positions[t] = (int32_t)(length_of(c, s) - c->tokens + i);
-                int32_t *last = &batch->positions[batch->n_tokens + t];
-                *last = batch->positions[t];
-                if (c->ahead) *last += (int32_t)(t % 4 * 9);
-                if (c->ahead && (t % 5 == 0 || *last >= (int32_t)length_of(c, s)))
-                    *last = (int32_t)length_of(c, s) - 1;
-                if (c->leave_out && t % 7 == 3) batch->positions[t] = -1;
-            }
-}
-
-/* Index of a row among the cache's bytes, all rows dense: slot of a block, head. */
-static size_t row_of(const struct attention_case *c, int32_t slot, uint32_t head)
-{
-    size_t block = (size_t)slot / c->block_size, within = (size_t)slot % c->block_size;
-    return (block * c->n_kv_heads + head) * c->block_size + within;
-}
-
-/* The bytes of a cache that holds the values. Everything outside the sequences is NaN. */
-static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case *c,
-                            const struct attention_batch *batch, struct cache *cache)
-{
-    size_t dim = cache->dim, row = format_bytes(cache->type, dim);
-    size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch->n_blocks;
-    uint8_t *bytes = fixture_room(fixture, n_rows, row);
-    memset(bytes, 0xff, n_rows * row);
-    cache->kept = fixture_room(fixture, dim * c->n_kv_heads * batch->n_positions, sizeof *cache->kept);
-    const struct format *format = format_of(cache->type);
-    for (uint32_t p = 0; p < batch->n_positions; p++)
-        for (uint32_t head = 0; head < c->n_kv_heads; head++) {
-            size_t first = ((size_t)p * c->n_kv_heads + head) * dim;
-            uint8_t *at = bytes + row_of(c, batch->slots[p], head) * row;
-            reference_cache_row(cache->type, cache->values + first, dim, at);
-            for (size_t d = 0; d < dim; d += format->block_length, at += format->block_size)
-                block_values(format, at, cache->kept + first + d);
-            for (size_t d = first; d < first + dim; d++)
-                cache->largest = fmax(cache->largest, fabs(cache->kept[d]));
-        }
-    return bytes;
-}
-
-/* A cache in a buffer. Strides of float32 are multiples of 4, those of other types multiples of 2. */
-static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct attention_case *c,
-                                          const struct attention_batch *batch, const struct cache *cache,
-                                          const uint8_t *bytes)
-{
-    struct fixture_gaps gaps = c->cache_gaps;
-    uint64_t ne[4] = {cache->dim, c->block_size, c->n_kv_heads, batch->n_blocks};
-    if (cache->type == ENGINE_TYPE_F32) gaps.row *= 2, gaps.plane *= 2, gaps.volume *= 2;
-    return fixture_view(fixture, cache->type, ne, &gaps, bytes);
-}
-
-/* `common`: the first value of all rows, unless 0. */
-static struct cache make_cache(struct fixture *fixture, const struct attention_case *c,
-                               const struct attention_batch *batch, uint32_t type, uint32_t dim,
-                               uint64_t *seed, float common)
-{
-    struct cache cache = {.type = type, .dim = dim};
-    size_t n = (size_t)dim * c->n_kv_heads * batch->n_positions;
-    cache.values = fixture_hold(fixture, random_floats(seed, n));
-    for (size_t i = 0; i < n && common != 0; i += dim) cache.values[i] = common;
-    cache.tensor = cache_tensor(fixture, c, batch, &cache, cache_bytes(fixture, c, batch, &cache));
-    return cache;
-}
 
 static float scale_of(const struct attention_case *c)
 {
@@ -158,10 +25,10 @@ static void enlarge(const struct attention_case *c, float *q, size_t n, float co
 }
 
 /* The first `dim` values of each key, at the place where it is stored. */
-static struct cache within(struct fixture *fixture, const struct attention_case *c,
-                           const struct attention_batch *batch, const struct cache *k, uint32_t dim)
+static struct case_cache within(struct fixture *fixture, const struct attention_case *c,
+                                const struct case_batch *batch, const struct case_cache *k, uint32_t dim)
 {
-    struct cache v = *k;
+    struct case_cache v = *k;
     size_t n_rows = (size_t)c->n_kv_heads * batch->n_positions;
     struct engine_tensor *tensor = fixture_room(fixture, 1, sizeof *tensor);
     *tensor = *k->tensor;
@@ -200,6 +67,34 @@ static float *make_sinks(struct fixture *fixture, const struct attention_case *c
     return sinks;
 }
 
+/* The positions that each token sees, [n_picked, n_tokens]: of all up to its last, also beyond a window. Some
+ * tokens see none, and others as many as there are. */
+static int32_t *make_picked(struct fixture *fixture, const struct attention_case *c,
+                            const struct case_batch *batch, uint64_t *seed)
+{
+    int32_t *picked = fixture_room(fixture, (size_t)c->n_picked * batch->n_tokens + 1, sizeof *picked);
+    for (size_t t = 0; t < batch->n_tokens; t++) {
+        uint32_t n = (uint32_t)batch->positions[batch->n_tokens + t] + 1, k = 0;
+        for (uint32_t j = 0; j < n && k < c->n_picked && t % 9 != 5; j++)
+            if (n - j <= c->n_picked - k || random_bits(seed) % n < c->n_picked + c->n_picked / 4)
+                picked[t * c->n_picked + k++] = (int32_t)j;
+        for (; k < c->n_picked; k++) picked[t * c->n_picked + k] = -1;
+    }
+    return picked;
+}
+
+/* Which of n positions from `first` on a token sees, [n]; NULL: all. */
+static const bool *make_hidden(struct fixture *fixture, const struct attention_case *c, const int32_t *picked,
+                               int64_t first, size_t n)
+{
+    if (c->n_picked == 0) return NULL;
+    bool *hidden = fixture_room(fixture, n, sizeof *hidden);
+    memset(hidden, true, n);
+    for (size_t i = 0; i < c->n_picked; i++)
+        if (picked[i] >= first) hidden[picked[i] - first] = false;
+    return hidden;
+}
+
 static int64_t first_seen(const struct attention_case *c, int64_t position)
 {
     int64_t first = c->chunk ? position - position % c->chunk : c->window ? position - c->window + 1 : 0;
@@ -209,12 +104,13 @@ static int64_t first_seen(const struct attention_case *c, int64_t position)
 /* The keys of a row of weights: an odd number, more than any token sees. */
 static size_t key_count(const struct attention_case *c)
 {
-    return length_of(c, c->n_sequences - 1) + 3 - length_of(c, c->n_sequences - 1) % 2;
+    return case_length(c, c->n_sequences - 1) + 3 - case_length(c, c->n_sequences - 1) % 2;
 }
 
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
-                            const struct attention_batch *batch, const struct cache *k, const struct cache *v,
-                            const float *q, const float *slopes, const float *sinks, const float *biases,
+                            const struct case_batch *batch, const struct case_cache *k,
+                            const struct case_cache *v, const float *q, const float *slopes,
+                            const float *sinks, const float *biases, const int32_t *picked,
                             const float *output, const float *weights)
 {
     size_t dim = v->tensor->ne[0], n = dim * c->n_heads * batch->n_tokens, n_keys = key_count(c);
@@ -241,6 +137,8 @@ static void check_attention(struct fixture *fixture, const struct attention_case
             .sink = c->sinks ? &sinks[head] : NULL,
             .biases = c->distances ? biases + head * (2 * (size_t)c->distances + 1) : NULL,
             .n_biases = c->distances,
+            .hidden = make_hidden(fixture, c, picked + token * c->n_picked, first,
+                                  (size_t)(batch->positions[batch->n_tokens + token] - first + 1)),
         };
         double size;
         reference_attend(q + i * k->dim, &seen, values, shares, &size);
@@ -255,7 +153,7 @@ static void check_attention(struct fixture *fixture, const struct attention_case
         fixture_compare(fixture, "weights of attention", weights, expected_weights, n / dim * n_keys);
 }
 
-static void attention_describe(struct fixture *fixture, const struct attention_case *c)
+static void describe(struct fixture *fixture, const struct attention_case *c)
 {
     fixture_describe(
         fixture, "%s and %s, head size %u, %u heads on %u, blocks of %u, %u sequences from %u, %u tokens",
@@ -272,6 +170,7 @@ static void attention_describe(struct fixture *fixture, const struct attention_c
     if (c->weights) fixture_describe_more(fixture, ", weights wanted");
     if (c->ahead) fixture_describe_more(fixture, ", seeing ahead");
     if (c->distances) fixture_describe_more(fixture, ", biases for %u distances", c->distances);
+    if (c->n_picked) fixture_describe_more(fixture, ", %u positions picked", c->n_picked);
     if (c->gaps.row || c->gaps.plane || c->cache_gaps.row || c->cache_gaps.plane || c->cache_gaps.volume)
         fixture_describe_more(fixture, ", gaps %u and %u, of caches %u, %u and %u", c->gaps.row,
                               c->gaps.plane, c->cache_gaps.row, c->cache_gaps.plane, c->cache_gaps.volume);
@@ -280,19 +179,20 @@ static void attention_describe(struct fixture *fixture, const struct attention_c
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c)
 {
     uint64_t seed = c->head_dim + c->length * 11;
-    struct attention_batch batch = {0};
-    attention_describe(fixture, c);
-    lay_out(fixture, c, &seed, &batch);
-    choose_tokens(fixture, c, &batch);
+    struct case_batch batch = {0};
+    describe(fixture, c);
+    case_lay_out(fixture, c, &seed, &batch);
+    case_choose_tokens(fixture, c, &batch);
     const float common = c->size != 0 ? 2 : 0;
     const uint32_t value_dim = c->value_dim ? c->value_dim : c->head_dim;
-    struct cache k = make_cache(fixture, c, &batch, c->k_type, c->head_dim, &seed, common);
-    struct cache v = c->shared ? within(fixture, c, &batch, &k, value_dim)
-                               : make_cache(fixture, c, &batch, c->v_type, value_dim, &seed, 0);
+    struct case_cache k = case_make_cache(fixture, c, &batch, c->k_type, c->head_dim, &seed, common);
+    struct case_cache v = c->shared ? within(fixture, c, &batch, &k, value_dim)
+                                    : case_make_cache(fixture, c, &batch, c->v_type, value_dim, &seed, 0);
     size_t n = (size_t)c->head_dim * c->n_heads * batch.n_tokens;
     float *q = fixture_hold(fixture, random_floats(&seed, n));
     float *slopes = make_slopes(fixture, c->n_heads), *sinks = make_sinks(fixture, c);
     float *biases = make_biases(fixture, c, &seed);
+    int32_t *picked = make_picked(fixture, c, &batch, &seed);
     if (c->size != 0) enlarge(c, q, n, common);
     uint64_t table_ne[4] = {batch.max_blocks, c->n_sequences, 1, 1};
     const struct fixture_gaps table_gaps = {.row = c->table_gap};
@@ -321,11 +221,12 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
         .distance_bias = c->distances ? fixture_weight(fixture, ENGINE_TYPE_F32, 2 * c->distances + 1,
                                                        c->n_heads, ENGINE_WEIGHT_VALUES, false, biases)
                                       : NULL,
+        .picked = c->n_picked ? fixture_i32(fixture, c->n_picked, batch.n_tokens, picked) : NULL,
     };
     fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
     float *output = fixture_hold(fixture, fixture_read(fixture, args.output)), *weights = NULL;
     if (c->weights) weights = fixture_hold(fixture, fixture_read(fixture, args.weights));
-    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, biases, output, weights);
+    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, biases, picked, output, weights);
     return fixture_release(fixture, output);
 }
 
@@ -355,13 +256,13 @@ static void check_q8_0_row(struct fixture *fixture, const float *values, const u
 
 /* Checks the written rows, one by one, and then that everything else is unchanged. */
 static void check_cache(struct fixture *fixture, const struct attention_case *c,
-                        const struct attention_batch *batch, const struct cache *cache, const uint8_t *wanted,
+                        const struct case_batch *batch, const struct case_cache *cache, const uint8_t *wanted,
                         uint8_t *got, size_t n_rows)
 {
     size_t dim = c->head_dim, row = format_bytes(cache->type, dim);
     for (uint32_t p = 0; p < batch->n_positions; p++)
         for (uint32_t head = 0; head < c->n_kv_heads && batch->slots[p] >= 0; head++) {
-            size_t at = row_of(c, batch->slots[p], head) * row;
+            size_t at = case_row_of(c, batch->slots[p], head) * row;
             if (cache->type == ENGINE_TYPE_Q8_0)
                 check_q8_0_row(fixture, cache->values + ((size_t)p * c->n_kv_heads + head) * dim, wanted + at,
                                got + at, dim);
@@ -376,19 +277,20 @@ static void check_cache(struct fixture *fixture, const struct attention_case *c,
 void run_cache_write_case(struct fixture *fixture, const struct attention_case *c)
 {
     uint64_t seed = c->head_dim + c->length * 13;
-    struct attention_batch batch = {0};
+    struct case_batch batch = {0};
     fixture_describe(fixture, "%s, head size %u, %u heads, blocks of %u, %u sequences from %u%s",
                      format_of(c->k_type)->name, c->head_dim, c->n_kv_heads, c->block_size, c->n_sequences,
                      c->length, c->leave_out ? ", some left out" : "");
-    lay_out(fixture, c, &seed, &batch);
-    struct cache cache = {.type = c->k_type, .dim = c->head_dim};
+    case_lay_out(fixture, c, &seed, &batch);
+    struct case_cache cache = {.type = c->k_type, .dim = c->head_dim};
     size_t dim = c->head_dim, row = format_bytes(cache.type, dim);
     size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch.n_blocks;
     cache.values = fixture_hold(fixture, random_floats(&seed, dim * c->n_kv_heads * batch.n_positions));
-    uint8_t *wanted = cache_bytes(fixture, c, &batch, &cache), *start = fixture_room(fixture, n_rows, row);
+    uint8_t *wanted = case_cache_bytes(fixture, c, &batch, &cache),
+            *start = fixture_room(fixture, n_rows, row);
     for (uint32_t p = 3; c->leave_out && p < batch.n_positions; p += 7) batch.slots[p] = -1;
     memset(start, 0xff, n_rows * row);
-    cache.tensor = cache_tensor(fixture, c, &batch, &cache, start);
+    cache.tensor = case_cache_tensor(fixture, c, &batch, &cache, start);
     struct engine_op_cache_write args = {
         sizeof args, fixture_strided(fixture, dim, c->n_kv_heads, batch.n_positions, &c->gaps, cache.values),
         fixture_i32(fixture, batch.n_positions, 1, batch.slots), cache.tensor};
@@ -486,13 +388,16 @@ enum attention_option {
     DISTANCES,
     DISTANCES_AHEAD,
     DISTANCES_TOGETHER,
-    DISTANCES_WEIGHTS
+    DISTANCES_WEIGHTS,
+    PICKED,
+    PICKED_TOGETHER,
+    PICKED_DISTANCES
 };
 
 static void each_attention(const struct case_group *group, case_visitor *visit, void *user)
 {
     static const uint32_t windows[] = {0, 30, 0, 17, 40}, chunks[] = {64, 16, 7, 100, 1},
-                          distances[] = {128, 1, 20, 40, 7};
+                          distances[] = {128, 1, 20, 40, 7}, picked[] = {270, 40, 9, 64, 33};
     for (size_t i = 0; i < COUNT(shapes); i++) {
         struct attention_case c = shapes[i];
         const float softcap = c.size != 0 ? 50 : 1.5f;
@@ -506,11 +411,16 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         case AHEAD: c.ahead = true; break;
         case WEIGHTS_AHEAD: c.weights = c.ahead = c.slopes = true; break;
         case DISTANCES_WEIGHTS: c.weights = true, c.distances = distances[i]; break;
+        case PICKED: c.n_picked = picked[i], c.weights = i % 2; break;
+        case PICKED_DISTANCES: c.n_picked = picked[i], c.distances = distances[i], c.ahead = true; break;
         case DISTANCES: c.distances = distances[i]; break;
         case DISTANCES_AHEAD: c.ahead = true, c.distances = distances[i]; break;
         case DISTANCES_TOGETHER: c.distances = distances[i], c.ahead = true;    /* fall through */
         case AHEAD_TOGETHER: c.ahead = true;                                    /* fall through */
         case WEIGHTS_TOGETHER: c.weights = group->argument == WEIGHTS_TOGETHER; /* fall through */
+        case PICKED_TOGETHER:
+            if (group->argument == PICKED_TOGETHER)
+                c.n_picked = picked[i], c.weights = true; /* fall through */
         case TOGETHER:
             c.slopes = c.distances == 0;
             c.sinks = true, c.softcap = softcap;
@@ -521,7 +431,7 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
     }
 }
 
-enum value_size { OWN_SIZE, WITHIN, WITHIN_WEIGHTS };
+enum value_size { OWN_SIZE, WITHIN, WITHIN_WEIGHTS, WITHIN_PICKED };
 
 /* Values shorter and longer than keys, and inside them as in latent attention. */
 static void each_value_size(const struct case_group *group, case_visitor *visit, void *user)
@@ -620,6 +530,7 @@ static void each_value_size(const struct case_group *group, case_visitor *visit,
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct attention_case c = cases[i];
         c.weights = group->argument == WITHIN_WEIGHTS;
+        if (group->argument == WITHIN_PICKED) c.n_picked = c.length / 2;
         if (c.shared == (group->argument != OWN_SIZE)) each_cache(NULL, &c, visit, user);
     }
 }
@@ -642,6 +553,10 @@ static const struct case_group groups[] = {
     {"attention weights", "biases by distance", each_attention, DISTANCES_WEIGHTS},
     {"attention weights", "slopes, sinks, soft cap, chunks", each_attention, WEIGHTS_TOGETHER},
     {"attention weights", "values within keys", each_value_size, WITHIN_WEIGHTS},
+    {"attention picked", "windows, weights", each_attention, PICKED},
+    {"attention picked", "slopes, sinks, soft cap, chunks", each_attention, PICKED_TOGETHER},
+    {"attention picked", "biases by distance, seeing ahead", each_attention, PICKED_DISTANCES},
+    {"attention picked", "values within keys", each_value_size, WITHIN_PICKED},
 };
 
 void each_attention_group(group_visitor *visit, void *user)

@@ -82,11 +82,24 @@ struct attention_case {
     bool weights;       /* also wanted */
     bool ahead;         /* tokens see beyond their own position, some to the end of their sequence */
     uint32_t distances; /* with a bias for each distance up to this one; 0: none */
+    uint32_t n_picked;  /* each token sees no more than so many, at random, some none; 0: all */
 };
 
 /* Writes the keys of such a case into a cache of its k_type. The cache must then hold what that type gives,
  * and nothing else may change. */
 void run_cache_write_case(struct fixture *fixture, const struct attention_case *c);
+
+/* Picks from such sequences, whose keys have one head. */
+struct pick_case {
+    uint32_t k_type;
+    uint32_t head_dim, n_heads, block_size;
+    uint32_t n_sequences, length, tokens; /* as above */
+    uint32_t n_picked;
+    struct fixture_gaps gaps, cache_gaps;
+    uint32_t table_gap;
+    bool leave_out;
+    bool ties; /* many scores are zero, of some tokens all */
+};
 
 struct route_case {
     uint32_t n_experts, n_used, tokens;
@@ -151,13 +164,15 @@ void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c
     KIND(ROWS, rows)                                                                                         \
     KIND(ROPE, rope)                                                                                         \
     KIND(ATTENTION, attention)                                                                               \
+    KIND(PICK, pick)                                                                                         \
     KIND(ROUTE, route)                                                                                       \
     KIND(CONCAT, concat)                                                                                     \
     KIND(CONV, conv)                                                                                         \
     KIND(SCAN, scan)
 
 /* Each kind's function runs a case and returns the output: of a router the weights, after its ids have been
- * found to be a choice that the operation allows. The other one says how many floats that is. */
+ * found to be a choice that the operation allows; of picked positions, once they are found to be, their exact
+ * scores. The other one says how many floats that is. */
 #define FUNCTIONS(number, name)                                                                              \
     float *run_##name##_case(struct fixture *fixture, const struct name##_case *c);                          \
     size_t name##_case_size(const struct name##_case *c);
@@ -196,6 +211,7 @@ typedef void group_visitor(void *user, const struct case_group *group);
 void each_case_group(group_visitor *visit, void *user);
 void each_rows_group(group_visitor *visit, void *user);
 void each_attention_group(group_visitor *visit, void *user);
+void each_pick_group(group_visitor *visit, void *user);
 void each_block_group(group_visitor *visit, void *user);
 void each_matmul_group(group_visitor *visit, void *user);
 /* Shapes as large as those of models, of operations that no type of weights multiplies. */

@@ -119,6 +119,25 @@ static void make_attention_distances(struct fixture *fixture, union op_args *arg
     args->attention.distance_bias = example_values(fixture, 7, 4);
 }
 
+static void make_attention_picked(struct fixture *fixture, union op_args *args)
+{
+    static const int32_t picked[] = {0, -1, -1, -1, 0, -1};
+    make_attention_of(fixture, args, 8);
+    args->attention.picked = fixture_i32(fixture, 2, 3, picked);
+}
+
+static void make_pick(struct fixture *fixture, union op_args *args)
+{
+    struct engine_tensor *zeroes = example_numbers(fixture, 3, 1);
+    args->pick = (struct engine_op_pick){.q = example_floats(fixture, 8, 4, 3),
+                                         .k = example_cache(fixture, (uint64_t[]){8, 4, 1, 3}),
+                                         .weights = example_floats(fixture, 4, 3, 1),
+                                         .block_table = fixture_i32(fixture, 3, 1, (int32_t[]){0, 1, 2}),
+                                         .sequences = zeroes,
+                                         .positions = zeroes,
+                                         .picked = example_numbers(fixture, 2, 3)};
+}
+
 static void make_cache_write(struct fixture *fixture, union op_args *args)
 {
     args->cache_write =
@@ -270,6 +289,7 @@ static const struct example examples[] = {
     {ENGINE_OP_ATTENTION, "attention, options", make_attention_options},
     {ENGINE_OP_ATTENTION, "attention, weights", make_attention_weights},
     {ENGINE_OP_ATTENTION, "attention, biases by distance", make_attention_distances},
+    {ENGINE_OP_ATTENTION, "attention, picked positions", make_attention_picked},
     {ENGINE_OP_CACHE_WRITE, "cache write", make_cache_write},
     {ENGINE_OP_ROPE, "rope", make_rope},
     {ENGINE_OP_ROPE, "rope, factors", make_rope_factors},
@@ -290,6 +310,7 @@ static const struct example examples[] = {
     {ENGINE_OP_SCAN, "scan", make_scan},
     {ENGINE_OP_SCAN, "scan, delta rule", make_delta_rule},
     {ENGINE_OP_SCAN, "scan, rates", make_scan_rates},
+    {ENGINE_OP_PICK, "pick", make_pick},
 };
 
 const struct example *example_at(size_t i)

@@ -214,8 +214,12 @@ static double bias_at(const struct seen *seen, int64_t distance)
 void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size)
 {
     double *scores = weights, max = seen->sink ? (double)*seen->sink : -INFINITY;
+    bool is_any = false;
     *size = 0;
     for (size_t j = 0; j < seen->n; j++) {
+        scores[j] = -INFINITY;
+        if (seen->hidden && seen->hidden[j]) continue;
+        is_any = true;
         double distant = seen->slope * fabs((double)(seen->n - 1 - seen->n_ahead) - (double)j),
                bias = bias_at(seen, (int64_t)j - (int64_t)(seen->n - 1 - seen->n_ahead)),
                sizes = distant + fabs(bias);
@@ -232,6 +236,8 @@ void reference_attend(const float *q, const struct seen *seen, double *out, doub
     }
     double sum = seen->sink ? exp((double)*seen->sink - max) : 0;
     for (size_t d = 0; d < seen->value_dim; d++) out[d] = 0;
+    for (size_t j = 0; j < seen->n && !is_any; j++) weights[j] = 0;
+    if (!is_any) return;
     for (size_t j = 0; j < seen->n; j++) {
         weights[j] = exp(scores[j] - max);
         sum += weights[j];
@@ -245,6 +251,49 @@ void reference_attend(const float *q, const struct seen *seen, double *out, doub
 double reference_attention_bound(double largest, double size)
 {
     return 1e-6 * largest * fmax(1, size / 8) + 1e-30;
+}
+
+/* ---- Pick ---------------------------------------------------------------------------------------------- */
+
+struct expected reference_score(const float *q, const float *weights, size_t n_heads, const double *key,
+                                size_t dim, bool *is_zero)
+{
+    struct expected score = {0, 0};
+    *is_zero = true;
+    for (size_t h = 0; h < n_heads; h++, q += dim) {
+        double product = 0, size = 0, weight = (double)weights[h];
+        for (size_t d = 0; d < dim; d++) {
+            product += (double)q[d] * key[d];
+            size += fabs((double)q[d] * key[d]);
+        }
+        score.value += weight * fmax(product, 0);
+        score.bound += 1e-6 * fabs(weight) * size;
+        if (size > 0 && product > -1e-6 * size) *is_zero = false;
+    }
+    return score;
+}
+
+bool reference_pick_allows(const struct expected *scores, const bool *is_zero, size_t n,
+                           const int32_t *picked, size_t n_picked)
+{
+    size_t n_chosen = n < n_picked ? n : n_picked, k = 0;
+    double lowest = INFINITY; /* that a picked score may be, */
+    bool leaves_zero = false; /* a zero is passed over */
+    for (size_t i = 0; i < n_picked; i++) {
+        if (i >= n_chosen ? picked[i] != -1 : picked[i] < 0 || (size_t)picked[i] >= n) return false;
+        if (i > 0 && i < n_chosen && picked[i] <= picked[i - 1]) return false;
+        if (i < n_chosen) lowest = fmin(lowest, scores[picked[i]].value + scores[picked[i]].bound);
+    }
+    for (size_t j = 0; j < n; j++) {
+        if (k < n_chosen && (size_t)picked[k] == j) {
+            if (is_zero[j] && leaves_zero) return false;
+            k++;
+            continue;
+        }
+        if (scores[j].value - scores[j].bound > lowest) return false;
+        leaves_zero = leaves_zero || is_zero[j];
+    }
+    return true;
 }
 
 /* ---- Router --------------------------------------------------------------------------------------- */

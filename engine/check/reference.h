@@ -67,13 +67,24 @@ struct seen {
     const float *sink;            /* NULL: none */
     const float *biases;          /* [2 * n_biases + 1] by distance; NULL: none */
     int64_t n_biases;
+    const bool *hidden; /* [n] positions that are not seen after all; NULL: none */
 };
-/* `out` has room for value_dim, `weights` for n. *size: the largest sum of |scale * q * key| + slope *
- * distance + |bias|. */
+/* `out` has room for value_dim, `weights` for n; zeros if nothing is seen. *size: the largest sum of |scale *
+ * q * key| + slope * distance + |bias|. */
 void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size);
 /* How far a value may be off if no value summed is larger than `largest`, and no position's sum is larger
  * than `size`. */
 double reference_attention_bound(double largest, double size);
+
+/* ---- Pick ---- */
+
+/* The score of a position whose key is [dim]. q: [dim, n_heads]; weights: [n_heads]. *is_zero: no product
+ * comes near to being above zero. */
+struct expected reference_score(const float *q, const float *weights, size_t n_heads, const double *key,
+                                size_t dim, bool *is_zero);
+/* Whether `picked`, [n_picked], is a choice that the operation allows from n positions. */
+bool reference_pick_allows(const struct expected *scores, const bool *is_zero, size_t n,
+                           const int32_t *picked, size_t n_picked);
 
 /* ---- Route ---- */
 

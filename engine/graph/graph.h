@@ -322,11 +322,19 @@ struct attention_options {
     uint32_t window, chunk;
     struct value *slopes, *sinks; /* or NULL */
     struct value *distance_bias;  /* or NULL */
+    struct value *picked;         /* I32 [n, n_tokens], the positions that tokens see; or NULL: all */
     bool both_ways;               /* tokens see all of their sequence, which the batch has as a whole */
 };
 /* Also hands out the weights if the shape asks for those of the current layer. */
 struct value *graph_attention(struct graph *graph, struct value *q, struct value *k, struct value *v,
                               const struct attention_options *options);
+
+/* The n positions of each token's sequence, up to its own, that an indexer scores highest, I32 [n, n_tokens];
+ * see ENGINE_OP_PICK. q: [dim, n_heads, n_tokens]; weights: [n_heads, n_tokens]; k: a cache of one head. */
+struct value *graph_pick(struct graph *graph, struct value *q, struct value *weights, struct value *k,
+                         uint64_t n);
+/* What the last graph_pick has returned, for layers that share its choice; NULL: there was none. */
+struct value *graph_last_picked(const struct graph *graph);
 
 /* Causal convolution of each channel: input [n, n_tokens], weight [taps, n], state [n, taps - 1]. */
 struct value *graph_conv(struct graph *graph, struct value *input, struct value *weight, struct value *state);

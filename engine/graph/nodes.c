@@ -402,7 +402,36 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                                                    .softcap = options->softcap,
                                                    .chunk = options->chunk,
                                                    .weights = tensor_of(weights),
-                                                   .distance_bias = tensor_of(options->distance_bias)}});
+                                                   .distance_bias = tensor_of(options->distance_bias),
+                                                   .picked = tensor_of(options->picked)}});
+}
+
+struct value *graph_pick(struct graph *graph, struct value *q, struct value *weights, struct value *k,
+                         uint64_t n)
+{
+    struct value *table = graph_input(graph, INPUT_BLOCK_TABLE),
+                 *sequences = graph_input(graph, INPUT_SEQUENCES),
+                 *positions = graph_input(graph, INPUT_POSITIONS);
+    if (!have(graph, "pick", q, k) || !have(graph, "pick", weights, table) || !sequences || !positions)
+        return NULL;
+    struct value *picked =
+        graph_add_value(graph, VALUE_ACTIVATION, ENGINE_TYPE_I32, (uint64_t[4]){n, q->tensor.ne[2], 1, 1});
+    if (!picked) return NULL;
+    return add_node(graph, ENGINE_OP_PICK,
+                    &(union op_args){.pick = {.q = &q->tensor,
+                                              .k = &k->tensor,
+                                              .weights = &weights->tensor,
+                                              .block_table = &table->tensor,
+                                              .sequences = &sequences->tensor,
+                                              .positions = &positions->tensor,
+                                              .picked = &picked->tensor}});
+}
+
+struct value *graph_last_picked(const struct graph *graph)
+{
+    for (size_t i = graph->n_nodes; i-- > 0;)
+        if (graph->nodes[i].op == ENGINE_OP_PICK) return value_of(graph->nodes[i].args.pick.picked);
+    return NULL;
 }
 
 /* ---- States -------------------------------------------------------------------------------------------- */

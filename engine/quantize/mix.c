@@ -139,6 +139,7 @@ bool mix_may_quantize(const struct model_tensor *tensor)
         "ssm_conv1d",
         "attn_rel_b.weight",
         "shortconv.conv.weight",
+        "indexer.proj.weight",
         "indexer.k_proj.weight",
         "indexer.q_proj.weight",
         "time_mix_first.weight",

@@ -14,6 +14,13 @@ static inline uint8_t *cache_row(const struct view *cache, size_t block, size_t 
     return cache->data + slot * cache->nb[1] + head * cache->nb[2] + block * cache->nb[3];
 }
 
+struct work;
+
+/* Positions first … first + n - 1 of the sequence with these blocks become rows of `size` float32, a multiple
+ * of PANEL. Block numbers out of range fail `work`. */
+void cache_fetch(const struct work *work, const struct view *cache, const int32_t *blocks, size_t head,
+                 size_t first, size_t n, size_t size, float *rows);
+
 /* How rows of a type become float32. */
 static inline rows_function *cache_rows_to_float(const struct kernels *kernels, uint32_t type)
 {

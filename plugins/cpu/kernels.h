@@ -139,6 +139,9 @@ struct kernels {
                                  size_t n_keys, size_t n, float scale, float *scores, size_t scores_stride);
     /* scores[j] -= slope * (distance - j), n a multiple of PANEL */
     void (*subtract_slope)(float *scores, size_t n, float slope, float distance);
+    /* out[j] = sum over i of weights[i] * max(0, rows[i][j]), j < n, a multiple of PANEL */
+    void (*sum_positive)(const float *rows, size_t stride, const float *weights, size_t n_rows, size_t n,
+                         float *out);
     /* scores[j] = exp(scores[j] - max), n a multiple of PANEL; returns their sum. *max = their maximum, which
      * must not be -infinity. */
     float (*softmax)(float *scores, size_t n, float *max);

@@ -12,24 +12,33 @@ enum {
     PIECES_AHEAD = 2    /* as one takes less time than memory needs to answer */
 };
 
-void attention_fetch(const struct attention *op, const struct work *work, const struct view *cache,
-                     int32_t sequence, size_t kv_head, size_t first, size_t n, size_t size, float *rows)
+/* Prefetches picked positions number `first` and on; those that are left out come last. */
+static void fetch_picked(const struct view *cache, const int32_t *blocks, size_t kv_head,
+                         const int32_t *picked, size_t n)
 {
-    const int32_t *blocks = view_row(&op->block_table, (size_t)sequence, 0, 0);
-    size_t block_size = cache->ne[1], run;
-    rows_function *to_float = cache_rows_to_float(work->kernels, cache->type);
-    for (size_t j = 0; j < n; j += run, rows += run * size) {
-        int32_t block = blocks[(first + j) / block_size];
-        size_t slot = (first + j) % block_size;
-        run = smaller(n - j, block_size - slot);
-        if (block < 0 || (size_t)block >= cache->ne[3]) {
-            work_fail(work, "attention: a block number is out of range");
-            memset(rows, 0, run * size * sizeof *rows);
-            continue;
-        }
-        const uint8_t *from = cache_row(cache, (size_t)block, slot, kv_head);
-        to_float(from, cache->nb[1], run, cache->ne[0], rows, size);
+    size_t block_size = cache->ne[1];
+    for (size_t j = 0; j < n && picked[j] >= 0; j++) {
+        int32_t block = blocks[(size_t)picked[j] / block_size];
+        if (block < 0 || (size_t)block >= cache->ne[3]) continue;
+        const uint8_t *row = cache_row(cache, (size_t)block, (size_t)picked[j] % block_size, kv_head);
+        for (size_t i = 0; i < cache->nb[1]; i += 64) __builtin_prefetch(row + i, 0, 2);
     }
+}
+
+void attention_fetch(const struct attention *op, const struct work *work, const struct view *cache,
+                     size_t token, size_t kv_head, size_t first, size_t n, size_t size, float *rows)
+{
+    int32_t sequence = attention_number(&op->sequences, token);
+    const int32_t *blocks = view_row(&op->block_table, (size_t)sequence, 0, 0);
+    if (op->picked.ne[0] == 0) {
+        cache_fetch(work, cache, blocks, kv_head, first, n, size, rows);
+        return;
+    }
+    const int32_t *picked = view_row(&op->picked, token, 0, 0);
+    size_t next = first + n;
+    fetch_picked(cache, blocks, kv_head, picked + next, smaller(n, op->picked.ne[0] - next));
+    for (size_t j = 0; j < n; j++)
+        cache_fetch(work, cache, blocks, kv_head, (size_t)picked[first + j], 1, size, rows + j * size);
 }
 
 /* Where positions from `first` on lie; no more than *n of them, which becomes how many lie there one after
@@ -45,9 +54,9 @@ static const uint8_t *rows_at(const struct attention *op, const struct view *cac
 }
 
 /* Whether some kernels take rows of a cache where they lie. */
-static bool taken_in_place(const struct view *cache)
+static bool taken_in_place(const struct attention *op, const struct view *cache)
 {
-    return cache->type == ENGINE_TYPE_F16 && cache->ne[0] % PANEL == 0;
+    return cache->type == ENGINE_TYPE_F16 && cache->ne[0] % PANEL == 0 && op->picked.ne[0] == 0;
 }
 
 /* Prefetches positions begin … end - 1 of a piece into the second cache, which waits for more lines at once
@@ -60,17 +69,16 @@ static void fetch_ahead(const struct piece *piece, size_t begin, size_t end)
     for (size_t i = 0; i < size; i += 64) __builtin_prefetch(from + i, 0, 2);
 }
 
-/* The positions of a span that any of some consecutive tokens sees, relative to the span, from the beginning
- * of a piece on. The tokens' positions must be at least 0. */
+/* What any of some consecutive tokens sees of a span, relative to the span, from the beginning of a piece on.
+ * The tokens' positions must be at least 0. */
 static void span_range(const struct attention *op, size_t first_token, size_t n_tokens, size_t span,
                        size_t *begin, size_t *end)
 {
     size_t first = span * SPAN, low = SIZE_MAX, high = 0;
     for (size_t t = first_token; t < first_token + n_tokens; t++) {
-        int32_t position = attention_number(&op->positions, t);
-        low = smaller(attention_begin(op, position), low);
-        size_t after = (size_t)attention_last(op, t) + 1;
-        high = after > high ? after : high;
+        struct attention_range range = attention_range(op, t);
+        low = smaller(range.begin, low);
+        high = range.end > high ? range.end : high;
     }
     *begin = low > first ? (low - first) / PIECE * PIECE : 0;
     *end = smaller(SPAN, high - first);
@@ -81,8 +89,8 @@ void span_limits(const struct attention *op, size_t first_token, size_t n_tokens
 {
     *first_span = SIZE_MAX, *last_span = 0;
     for (size_t t = first_token; t < first_token + n_tokens; t++) {
-        int32_t position = attention_number(&op->positions, t);
-        size_t begin = attention_begin(op, position) / SPAN, last = (size_t)attention_last(op, t) / SPAN;
+        struct attention_range range = attention_range(op, t);
+        size_t begin = range.begin / SPAN, last = (range.end - 1) / SPAN;
         *first_span = smaller(begin, *first_span);
         *last_span = last > *last_span ? last : *last_span;
     }
@@ -136,6 +144,7 @@ static struct piece course_next(const struct attention *op, struct course *cours
 
 void course_start(const struct attention *op, struct course *course)
 {
+    if (op->picked.ne[0] > 0) course->token = course->end; /* attention_fetch looks ahead itself */
     for (int i = 0; i < PIECES_AHEAD; i++) {
         struct piece piece = course_next(op, course);
         fetch_ahead(&piece, 0, piece.n);
@@ -158,11 +167,27 @@ static void add_biases(const struct attention *op, size_t head, int64_t ahead, f
     for (; j < count; j++) scores[j] += biases[2 * r];
 }
 
-void attention_change_scores(const struct attention *op, const struct work *work, size_t head, int64_t ahead,
-                             float *scores, size_t n)
+/* The same as below for slopes and biases of picked positions. */
+static void change_picked(const struct attention *op, size_t head, int64_t position, const int32_t *picked,
+                          float *scores, size_t n)
 {
+    for (size_t j = 0; j < n; j++) {
+        if (op->slopes) scores[j] -= op->slopes[head] * fabsf((float)(position - picked[j]));
+        if (op->biases) add_biases(op, head, position - picked[j], scores + j, 1);
+    }
+}
+
+void attention_change_scores(const struct attention *op, const struct work *work, size_t token, size_t head,
+                             size_t first, float *scores, size_t n)
+{
+    int64_t position = attention_number(&op->positions, token), ahead = position - (int64_t)first;
     if (op->softcap > 0)
         work->kernels->activate(ENGINE_ACTIVATION_SOFTCAP, op->softcap, 0, scores, NULL, scores, n);
+    if (op->picked.ne[0] > 0) {
+        const int32_t *picked = view_row(&op->picked, token, 0, 0);
+        change_picked(op, head, position, picked + first, scores, smaller(n, op->picked.ne[0] - first));
+        return;
+    }
     if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head], (float)ahead);
     if (op->biases) add_biases(op, head, ahead, scores, n);
 }
@@ -174,8 +199,8 @@ static void span_softmax(const struct attention *op, const struct work *work, co
 {
     for (size_t i = 0; i < queries->n; i++, scores += SPAN) {
         size_t token = token_of(op, queries, i);
-        int32_t position = attention_number(&op->positions, token);
-        size_t low = attention_begin(op, position), high = (size_t)attention_last(op, token) + 1;
+        struct attention_range range = attention_range(op, token);
+        size_t low = range.begin, high = range.end;
         low = low > first ? low - first : 0;
         high = high > first ? high - first : 0;
         partial->max[i] = -INFINITY;
@@ -185,8 +210,8 @@ static void span_softmax(const struct attention *op, const struct work *work, co
             continue;
         }
         if (attention_changes_scores(op))
-            attention_change_scores(op, work, head_of(op, queries, i), position - (int64_t)(first + begin),
-                                    scores + begin, end - begin);
+            attention_change_scores(op, work, token, head_of(op, queries, i), first + begin, scores + begin,
+                                    end - begin);
         for (size_t j = begin; j < low; j++) scores[j] = -INFINITY;
         for (size_t j = high; j < end; j++) scores[j] = -INFINITY;
         partial->sum[i] = work->kernels->softmax(scores + begin, end - begin, &partial->max[i]);
@@ -207,13 +232,13 @@ void attend(const struct attention *op, const struct work *work, const struct qu
         const uint8_t *piece = NULL; /* of the first head */
         for (size_t j = begin, h = 0; j < end;) {
             size_t n = smaller(PIECE, end - j);
-            if (h == 0 && n_q <= FEW_QUERIES && taken_in_place(cache)) {
+            if (h == 0 && n_q <= FEW_QUERIES && taken_in_place(op, cache)) {
                 n_there = n;
                 piece = rows_at(op, cache, queries->sequence, kv_head, first + j, &n_there);
             }
             const uint8_t *in_place = piece && n_there == n ? piece + h * cache->nb[2] : NULL;
             if (!in_place)
-                attention_fetch(op, work, cache, queries->sequence, kv_head + h, first + j, n, size,
+                attention_fetch(op, work, cache, queries->first_token, kv_head + h, first + j, n, size,
                                 scratch->rows);
             float *scores = scratch->scores + h * n_q * SPAN + j;
             size_t q = h * n_q * size;

@@ -19,6 +19,17 @@ static void scores_to_weights(float *row, size_t begin, size_t end, const float 
     for (size_t j = begin; j < end; j++) row[j] = (float)((double)row[j] / sum);
 }
 
+/* Moves the weights of picked positions from the numbers begin … end - 1 of these to their places. Those are
+ * never lower than the numbers, so that the last are moved first. */
+static void spread(float *row, const int32_t *picked, size_t begin, size_t end)
+{
+    for (size_t i = end; i-- > begin;) {
+        float weight = row[i];
+        row[i] = 0;
+        row[picked[i]] = weight;
+    }
+}
+
 /* Scratch memory of a task: queries [n_repeat][key_size], keys [ATTENTION_PIECE][key_size], scores
  * [n_repeat][ATTENTION_PIECE]. */
 static size_t own_floats(const struct attention *op)
@@ -36,8 +47,8 @@ static void run_weights(const void *args, const struct work *work, size_t task)
         memset(view_row(&op->weights, first_head + r, token, 0), 0, op->weights.ne[0] * sizeof(float));
     int32_t position = attention_position(op, work, token);
     if (position < 0) return;
-    size_t begin = attention_begin(op, position), end = (size_t)attention_last(op, token) + 1;
-    if (end > op->weights.ne[0]) {
+    size_t begin = attention_range(op, token).begin, end = attention_range(op, token).end;
+    if ((size_t)attention_last(op, token) >= op->weights.ne[0]) {
         work_fail(work, "attention: a position is beyond the weights' keys");
         return;
     }
@@ -47,20 +58,21 @@ static void run_weights(const void *args, const struct work *work, size_t task)
     }
     for (size_t j = begin, n; j < end; j += n) {
         n = end - j < ATTENTION_PIECE ? end - j : ATTENTION_PIECE;
-        attention_fetch(op, work, &op->k, attention_number(&op->sequences, token), kv_head, j, n, ks, keys);
+        attention_fetch(op, work, &op->k, token, kv_head, j, n, ks, keys);
         memset(scores, 0, n_q * ATTENTION_PIECE * sizeof *scores);
         work->kernels->attention_scores(q, n_q, keys, n, ks, op->scale, scores, ATTENTION_PIECE);
         for (size_t r = 0; r < n_q; r++) {
             float *row = view_row(&op->weights, first_head + r, token, 0),
                   *from = scores + r * ATTENTION_PIECE;
-            attention_change_scores(op, work, first_head + r, position - (int64_t)j, from,
-                                    round_up(n, PANEL));
+            attention_change_scores(op, work, token, first_head + r, j, from, round_up(n, PANEL));
             memcpy(row + j, from, n * sizeof *row);
         }
     }
-    for (size_t r = 0; r < n_q; r++)
-        scores_to_weights(view_row(&op->weights, first_head + r, token, 0), begin, end,
-                          op->sinks ? &op->sinks[first_head + r] : NULL);
+    for (size_t r = 0; r < n_q; r++) {
+        float *row = view_row(&op->weights, first_head + r, token, 0);
+        scores_to_weights(row, begin, end, op->sinks ? &op->sinks[first_head + r] : NULL);
+        if (op->picked.ne[0] > 0) spread(row, view_row(&op->picked, token, 0, 0), begin, end);
+    }
 }
 
 int attention_add_weights(struct list *list, const struct attention *op)
@@ -69,7 +81,8 @@ int attention_add_weights(struct list *list, const struct attention *op)
     struct attention *step = list_add(list, run_weights, n_tokens * op->k.ne[2], sizeof *step);
     if (!step) return ENGINE_ERROR_MEMORY;
     *step = *op;
-    const struct view *inputs[] = {&op->q, &op->k, &op->block_table, &op->sequences, &op->positions};
+    const struct view *inputs[] = {&op->q,         &op->k,         &op->block_table,
+                                   &op->sequences, &op->positions, &op->picked};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) list_reads(list, inputs[i]);
     list_writes(list, &op->weights);
     list_reserve_own(list, own_floats(op) * sizeof(float));

@@ -20,11 +20,31 @@ enum {
     SPLIT_TASKS = 8 /* for each thread: if few tokens make more, they take several heads at once */
 };
 
-size_t attention_begin(const struct attention *op, int32_t position)
+/* How many of n picked positions, in ascending order, lie before `position`. -1 comes last. */
+static size_t picked_before(const int32_t *picked, size_t n, size_t position)
 {
-    size_t end = (size_t)position + 1;
-    if (op->chunk) return (size_t)position / op->chunk * op->chunk;
-    return op->window && end > op->window ? end - op->window : 0;
+    size_t low = 0;
+    while (low < n) {
+        size_t middle = low + (n - low) / 2;
+        if ((uint32_t)picked[middle] < position)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
+}
+
+struct attention_range attention_range(const struct attention *op, size_t token)
+{
+    size_t position = (size_t)attention_number(&op->positions, token), end = position + 1;
+    struct attention_range range = {0, (size_t)attention_last(op, token) + 1};
+    if (op->chunk) range.begin = position / op->chunk * op->chunk;
+    if (op->window && end > op->window) range.begin = end - op->window;
+    if (op->picked.ne[0] == 0) return range;
+    const int32_t *picked = view_row(&op->picked, token, 0, 0);
+    size_t n = op->picked.ne[0];
+    return (struct attention_range){picked_before(picked, n, range.begin),
+                                    picked_before(picked, n, range.end)};
 }
 
 int32_t attention_position(const struct attention *op, const struct work *work, size_t token)
@@ -34,8 +54,10 @@ int32_t attention_position(const struct attention *op, const struct work *work, 
     if (position < 0) return -1;
     int32_t last = attention_last(op, token);
     if (sequence >= 0 && (size_t)sequence < op->block_table.ne[1] && last >= position &&
-        (size_t)last / op->k.ne[1] < op->block_table.ne[0])
-        return position;
+        (size_t)last / op->k.ne[1] < op->block_table.ne[0]) {
+        struct attention_range range = attention_range(op, token);
+        return range.begin < range.end ? position : -1;
+    }
     if (work) work_fail(work, "attention: a sequence or position is out of range of the block table");
     return -1;
 }
@@ -167,7 +189,8 @@ static struct attention_scratch attention_scratch(const struct attention *op, co
 
 static size_t table_spans(const struct attention *op)
 {
-    return (op->block_table.ne[0] * op->k.ne[1] + SPAN - 1) / SPAN;
+    size_t most = op->picked.ne[0] > 0 ? op->picked.ne[0] : op->block_table.ne[0] * op->k.ne[1];
+    return (most + SPAN - 1) / SPAN;
 }
 
 static size_t n_head_groups(const struct attention *op)
@@ -180,7 +203,7 @@ static size_t spans_now(const struct attention *op)
 {
     size_t n = 1;
     for (size_t t = 0; t < op->positions.ne[0]; t++) {
-        size_t last = attention_position(op, NULL, t) < 0 ? 0 : (size_t)attention_last(op, t);
+        size_t last = attention_position(op, NULL, t) < 0 ? 0 : attention_range(op, t).end - 1;
         if (last / SPAN + 1 > n) n = last / SPAN + 1;
     }
     return n;
@@ -213,7 +236,8 @@ static void run_split(const void *args, const struct work *work, size_t task)
         for (size_t h = 0; span == 0 && h < n_heads; h++) write_zeros(op, token, kv_head + h);
         return;
     }
-    size_t first = attention_begin(op, position) / SPAN, last = (size_t)attention_last(op, token) / SPAN;
+    struct attention_range range = attention_range(op, token);
+    size_t first = range.begin / SPAN, last = (range.end - 1) / SPAN;
     if (span < first || span > last) return;
     struct course course = {.token = token,
                             .group = 1,
@@ -252,7 +276,8 @@ static void run_merge(const void *args, const struct work *work, size_t task)
     size_t kv_head = task % op->k.ne[2], token = task / op->k.ne[2];
     int32_t position = attention_position(op, work, token);
     if (position < 0) return;
-    size_t first = attention_begin(op, position) / SPAN, last = (size_t)attention_last(op, token) / SPAN;
+    struct attention_range range = attention_range(op, token);
+    size_t first = range.begin / SPAN, last = (range.end - 1) / SPAN;
     if (first == last) return;
     struct attention_scratch scratch = attention_scratch(op, work);
     for (size_t i = 0; i < op->n_repeat; i++) scratch.total.max[i] = -INFINITY;
@@ -361,6 +386,7 @@ static int check(const struct request *request, const struct engine_op_attention
     if (!status) status = view_check(request, args->output, "output", VIEW_F32, &op->output);
     if (!status && args->weights)
         status = view_check(request, args->weights, "weights", VIEW_F32, &op->weights);
+    if (!status && args->picked) status = view_check(request, args->picked, "picked", VIEW_I32, &op->picked);
     if (!status) status = values_check(request, args->slopes, "slopes", &op->slopes);
     if (!status) status = values_check(request, args->sinks, "sinks", &op->sinks);
     if (!status) status = values_check(request, args->distance_bias, "distance_bias", &op->biases);
@@ -389,7 +415,8 @@ static struct attention *add_step(struct list *list, const struct attention *op,
     struct attention *step = list_add(list, run, n_tasks, sizeof *step);
     if (!step) return NULL;
     *step = *op;
-    const struct view *inputs[] = {&op->q, &op->k, &op->v, &op->block_table, &op->sequences, &op->positions};
+    const struct view *inputs[] = {&op->q,         &op->k,         &op->v,     &op->block_table,
+                                   &op->sequences, &op->positions, &op->picked};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) list_reads(list, inputs[i]);
     list_writes(list, &op->output);
     return step;
@@ -406,7 +433,7 @@ int op_attention(const struct request *request, const void *arguments, struct li
     size_t tasks = (size_t)SPLIT_TASKS * pool_threads(request->device->pool),
            heads = n_tokens * n_kv_heads / tasks;
     op.split_heads = (uint32_t)(heads < 1 ? 1 : smaller(heads, n_kv_heads));
-    op.group_tokens = op.n_repeat < QUERIES ? QUERIES / op.n_repeat : 1;
+    op.group_tokens = op.n_repeat < QUERIES && !args->picked ? QUERIES / op.n_repeat : 1;
     if (args->weights) status = attention_add_weights(list, &op);
     if (status) return status;
     list_reserve_own(list, attention_scratch_size(&op));

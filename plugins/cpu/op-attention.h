@@ -11,6 +11,7 @@
 struct attention {
     struct view q, k, v, block_table, sequences, positions, output;
     struct view weights; /* ne[0] is 0 where they are not wanted */
+    struct view picked;  /* ne[0] is 0 where tokens see all positions */
     float scale, softcap;
     uint32_t window, chunk;      /* not both */
     const float *slopes, *sinks; /* [n_heads], or NULL */
@@ -40,16 +41,20 @@ static inline int32_t attention_last(const struct attention *op, size_t token)
     return attention_number(&op->positions, token + rows * op->positions.nb[1] / sizeof(int32_t));
 }
 
-/* The first position that a token at `position` sees. */
-size_t attention_begin(const struct attention *op, int32_t position);
+/* What a token sees, whose position is at least 0: positions begin … end - 1, or those numbers of the picked
+ * ones. */
+struct attention_range {
+    size_t begin, end;
+};
+struct attention_range attention_range(const struct attention *op, size_t token);
 
-/* A token's position, -1 if it is left out, also because its numbers are out of range: that fails `work`,
+/* A token's position, -1 if it is left out, sees nothing, or its numbers are out of range: that fails `work`,
  * unless it is NULL. */
 int32_t attention_position(const struct attention *op, const struct work *work, size_t token);
 
-/* Positions first … first + n - 1 of a sequence in a cache become rows of `size` float32. */
+/* What numbers first … first + n - 1 of a token's range have in a cache become rows of `size` float32. */
 void attention_fetch(const struct attention *op, const struct work *work, const struct view *cache,
-                     int32_t sequence, size_t kv_head, size_t first, size_t n, size_t size, float *rows);
+                     size_t token, size_t kv_head, size_t first, size_t n, size_t size, float *rows);
 
 /* Whether scores change between products and softmax. */
 static inline bool attention_changes_scores(const struct attention *op)
@@ -57,10 +62,10 @@ static inline bool attention_changes_scores(const struct attention *op)
     return op->softcap > 0 || op->slopes || op->biases;
 }
 
-/* Soft cap, slope and bias of n scores of a head, n a multiple of PANEL. The query is `ahead` positions after
- * the first one. */
-void attention_change_scores(const struct attention *op, const struct work *work, size_t head, int64_t ahead,
-                             float *scores, size_t n);
+/* Soft cap, slope and bias of n scores of a token's head, n a multiple of PANEL, from number `first` of its
+ * range on. */
+void attention_change_scores(const struct attention *op, const struct work *work, size_t token, size_t head,
+                             size_t first, float *scores, size_t n);
 
 /* op-attention-weights.c: adds the step that computes op->weights. */
 int attention_add_weights(struct list *list, const struct attention *op);

@@ -223,8 +223,9 @@ static int check_attention(const struct gpu_request *request, struct gpu_call *c
 {
     const struct gpu_view *k = &call->views[OPERAND(attention, k)], *v = &call->views[OPERAND(attention, v)];
     const struct engine_op_attention *args = &call->args.attention;
-    if (args->weights)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: weights are not supported");
+    if (args->weights || args->picked)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
+                          "attention: weights and picked positions are not supported");
     if (!(args->softcap >= 0) || (args->chunk > 0 && args->window > 0))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
                           "attention: softcap is negative, or chunk and window are combined");

@@ -24,6 +24,8 @@ static const struct {
     {"scan", " state[3]"},
     {"scan, delta rule", " state[3]"},
     {"scan, rates", " state[3]"},
+    {"attention, picked positions", " block_table[0] block_table[1] positions[1] picked[0]"},
+    {"pick", " k[1] k[3] block_table[0] block_table[1] picked[0]"},
 };
 
 static const char *dimensions_of(const char *what)

@@ -78,6 +78,22 @@ static void attention_scores_f16(const float *q, size_t n_q, const uint8_t *keys
     scores_of(q, n_q, (struct kv_rows){keys, stride, true}, n_keys, n, scale, scores, scores_stride);
 }
 
+/* out[j] = sum over rows of weights[row] * max(0, row[j]) */
+static void sum_positive(const float *rows, size_t stride, const float *weights, size_t n_rows, size_t n,
+                         float *out)
+{
+    for (size_t j = 0; j < n; j += PANEL) {
+        vf sum[PARTS];
+        UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_zero();
+        for (size_t i = 0; i < n_rows; i++) {
+            vf weight = vf_set1(weights[i]);
+            UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
+                vf_fma(weight, vf_max(vf_load(rows + i * stride + j + p * LANES), vf_zero()), sum[p]);
+        }
+        UNROLL for (size_t p = 0; p < PARTS; p++) vf_store(out + j + p * LANES, sum[p]);
+    }
+}
+
 static void subtract_slope(float *scores, size_t n, float slope, float distance)
 {
     static const float lanes[PANEL] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -173,6 +173,16 @@ static void attention_values_f16(const float *weights, size_t weights_stride, si
                     weights[i * weights_stride + j] * engine_load_f16(values + j * stride + 2 * d);
 }
 
+static void sum_positive(const float *rows, size_t stride, const float *weights, size_t n_rows, size_t n,
+                         float *out)
+{
+    for (size_t j = 0; j < n; j++) {
+        out[j] = 0;
+        for (size_t i = 0; i < n_rows; i++)
+            out[j] += weights[i] * (rows[i * stride + j] > 0 ? rows[i * stride + j] : 0);
+    }
+}
+
 static void mix(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out)
 {
     float sums[PANEL] = {0};
@@ -261,6 +271,7 @@ const struct kernels kernels_scalar = {
     .attention_scores = attention_scores,
     .attention_scores_f16 = attention_scores_f16,
     .subtract_slope = subtract_slope,
+    .sum_positive = sum_positive,
     .softmax = softmax,
     .attention_values = attention_values,
     .attention_values_f16 = attention_values_f16,

@@ -49,6 +49,7 @@ const struct kernels KERNELS = {
     .attention_scores = attention_scores,
     .attention_scores_f16 = attention_scores_f16,
     .subtract_slope = subtract_slope,
+    .sum_positive = sum_positive,
     .softmax = softmax,
     .attention_values = attention_values,
     .attention_values_f16 = attention_values_f16,

@@ -9,6 +9,9 @@
 
 #include "engine.h"
 #include "families-fixture.h"
+#ifdef TEST_DIRECTORIES
+#include "picked-logits.h"
+#endif
 #include "sample.h"
 
 /* With TEST_DIRECTORIES, the directories that the files were converted from are read, which lack nothing. */
@@ -302,6 +305,43 @@ Test(families, logits_of_their_relatives_are_those_of_transformers)
         check_relative(&relatives[i], &(struct setting){.backends = "cpu", .n_batch = 7},
                        family_files(relatives[i].name).model, relatives[i].bar);
 }
+
+#ifdef TEST_DIRECTORIES
+
+static void check_picked(const char *name, const float wanted[N_PICKED_TOKENS][2], uint32_t n_batch)
+{
+    const struct family_files files = family_files(name);
+    size_t n_tokens, n;
+    int32_t *tokens = families_read_npy(files.tokens, &n_tokens);
+    float *reference = families_read_npy(files.logits, &n);
+    const struct setting setting = {.backends = "cpu", .n_batch = n_batch};
+    float *logits = run(files.model, &setting, tokens, n_tokens, n);
+    cr_assert_eq(n_tokens, N_PICKED_TOKENS);
+    for (int t = 0; t < N_PICKED_TOKENS && logits; t++) {
+        const float *row = logits + (size_t)t * (n / n_tokens);
+        for (int i = 0; i < 2; i++) {
+            float got = row[picked_id(t, i)];
+            cr_expect(fabs((double)(got - wanted[t][i])) <= 2e-5, "%s, batches of %u, token %d: %g, not %g",
+                      name, n_batch, t, (double)got, (double)wanted[t][i]);
+        }
+    }
+    free(tokens);
+    free(reference);
+    free(logits);
+}
+
+/* Where several positions have the score that just suffices, transformers takes any of them. These logits are
+ * those if it takes the lowest. */
+Test(families, sparse_attention_picks_the_lowest_of_equal_positions)
+{
+    static const uint32_t batches[] = {512, 7, 1};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        check_picked("deepseek3.2", deepseek32_logits, batches[i]);
+        check_picked("glm-dsa", glm_dsa_logits, batches[i]);
+    }
+}
+
+#endif
 
 /* The file's YaRN, taken away, and asked for as Qwen's cards do. */
 Test(families, yarn_can_be_asked_for)

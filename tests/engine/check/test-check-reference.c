@@ -2,6 +2,7 @@
  * transformers, which tests/tools/reference-values printed. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "check/reference.h"
 
@@ -184,6 +185,84 @@ Test(check_reference, attention_with_biases_by_distance)
     expect_near(weights[2], exp(0.5) / sum, 1e-14, "itself");
     expect_near(weights[3], exp(-2) / sum, 1e-14, "after");
     expect_near(weights[4], exp(-2) / sum, 1e-14, "far after");
+}
+
+/* Positions that are hidden are as good as absent. */
+Test(check_reference, attention_to_some_positions)
+{
+    static const bool hidden[] = {true, false, true, false, false}, all[] = {true, true, true, true, true};
+    float q[4];
+    double k[20], v[15], few_k[12], few_v[9], some[3], few[3], weights[5], few_weights[3], size, few_size;
+    numbers(4, 4, q);
+    for (int i = 0; i < 20; i++) k[i] = (double)number(i, 5);
+    for (int i = 0; i < 15; i++) v[i] = (double)number(i, 6);
+    for (size_t j = 0, at = 0; j < 5; j++) {
+        if (hidden[j]) continue;
+        memcpy(few_k + 4 * at, k + 4 * j, 4 * sizeof *k);
+        memcpy(few_v + 3 * at++, v + 3 * j, 3 * sizeof *v);
+    }
+    struct seen seen = {.keys = k,
+                        .values = v,
+                        .n = 5,
+                        .key_stride = 4,
+                        .value_stride = 3,
+                        .dim = 4,
+                        .value_dim = 3,
+                        .scale = 1};
+    seen.hidden = hidden;
+    reference_attend(q, &seen, some, weights, &size);
+    seen.hidden = all;
+    seen.hidden = NULL, seen.keys = few_k, seen.values = few_v, seen.n = 3;
+    reference_attend(q, &seen, few, few_weights, &few_size);
+    for (size_t d = 0; d < 3; d++) expect_near(some[d], few[d], 0, "the seen alone");
+    cr_assert(weights[0] == 0 && weights[2] == 0 && weights[3] == few_weights[1] && size == few_size);
+    seen.hidden = all;
+    reference_attend(q, &seen, few, few_weights, &size);
+    cr_assert(few[0] == 0 && few[2] == 0 && few_weights[0] == 0, "nothing is seen");
+}
+
+Test(check_reference, scores_of_positions)
+{
+    static const double wanted[] = {-1.40185546875, -1.829345703125, 0, 2.36865234375, 1.2568359375};
+    float q[8], weights[2];
+    double keys[20];
+    bool is_zero;
+    numbers(53, 8, q), numbers(54, 2, weights);
+    for (int i = 0; i < 20; i++) keys[i] = (double)number(i, 55);
+    for (size_t j = 0; j < 5; j++) {
+        struct expected score = reference_score(q, weights, 2, keys + 4 * j, 4, &is_zero);
+        expect_near(score.value, wanted[j], 1e-14, "score");
+        cr_assert(score.bound > 0 && score.bound < 1e-3);
+        cr_assert_eq(is_zero, wanted[j] == 0);
+    }
+}
+
+Test(check_reference, picked_positions)
+{
+    static const struct expected scores[] = {{2, 1e-6}, {0, 1e-6}, {3, 1e-6}, {0, 1e-6}, {2 + 1e-6, 1e-6}};
+    static const bool zero[] = {false, true, false, true, false}, none[5] = {false};
+    static const struct {
+        int32_t picked[4];
+        size_t n, n_picked;
+        bool with_zeros, without; /* allowed */
+    } choices[] = {
+        {{0, 2}, 5, 2, true, true},           {{2, 4}, 5, 2, true, true}, /* as good as the one before */
+        {{0, 4}, 5, 2, false, false},         {{2, 0}, 5, 2, false, false},
+        {{0, 1, 2, 4}, 5, 4, true, true},     {{0, 2, 3, 4}, 5, 4, false, true}, /* of zeros, the lower */
+        {{0, 1, 2, 3}, 5, 4, false, false},   {{0, 1, 2, -1}, 3, 4, true, true},
+        {{0, 1, 2, 3}, 3, 4, false, false},   {{0, 1, -1, 2}, 3, 4, false, false},
+        {{0, 1, -1, -1}, 3, 4, false, false}, {{0, 0, 1, -1}, 3, 4, false, false},
+        {{-1, -1}, 0, 2, true, true},         {{0, -1}, 0, 2, false, false},
+        {{2, 5}, 5, 2, false, false},
+    };
+    for (size_t i = 0; i < COUNT(choices); i++) {
+        cr_assert_eq(
+            reference_pick_allows(scores, zero, choices[i].n, choices[i].picked, choices[i].n_picked),
+            choices[i].with_zeros, "choice %zu", i);
+        cr_assert_eq(
+            reference_pick_allows(scores, none, choices[i].n, choices[i].picked, choices[i].n_picked),
+            choices[i].without, "choice %zu without zeros", i);
+    }
 }
 
 enum { N_EXPERTS = 12, N_USED = 3 };

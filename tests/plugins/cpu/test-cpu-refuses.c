@@ -356,6 +356,38 @@ Test(cpu_refuses, options_of_rope_and_attention_that_make_no_sense)
     expect_refusal(ENGINE_OP_ATTENTION, &bad, ENGINE_ERROR_ARGUMENT);
 }
 
+Test(cpu_refuses, picks_that_do_not_fit)
+{
+    struct engine_tensor *numbers = fixture_i32(&fixture, 3, 1, NULL);
+    const uint64_t ne[] = {8, 4, 1, 3}, two_heads[] = {8, 4, 2, 3};
+    const struct fixture_gaps none = {0};
+    const struct engine_op_pick good = {.struct_size = sizeof good,
+                                        .q = floats(8, 4, 3),
+                                        .k = fixture_view(&fixture, ENGINE_TYPE_F16, ne, &none, NULL),
+                                        .weights = floats(4, 3, 1),
+                                        .block_table = fixture_i32(&fixture, 3, 1, (int32_t[]){0, 1, 2}),
+                                        .sequences = numbers,
+                                        .positions = numbers,
+                                        .picked = fixture_i32(&fixture, 2, 3, NULL)};
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_PICK, &good), ENGINE_OK);
+#define REFUSED(status, change)                                                                              \
+    do {                                                                                                     \
+        struct engine_op_pick bad = good;                                                                    \
+        bad.change;                                                                                          \
+        expect_refusal(ENGINE_OP_PICK, &bad, status);                                                        \
+    } while (0)
+    REFUSED(ENGINE_ERROR_ARGUMENT, q = floats(8, 4, 2));
+    REFUSED(ENGINE_ERROR_ARGUMENT, q = floats(6, 4, 3));
+    REFUSED(ENGINE_ERROR_ARGUMENT, k = fixture_view(&fixture, ENGINE_TYPE_F16, two_heads, &none, NULL));
+    REFUSED(ENGINE_ERROR_ARGUMENT, weights = floats(5, 3, 1));
+    REFUSED(ENGINE_ERROR_ARGUMENT, sequences = fixture_i32(&fixture, 2, 1, NULL));
+    REFUSED(ENGINE_ERROR_ARGUMENT, positions = fixture_i32(&fixture, 3, 2, NULL));
+    REFUSED(ENGINE_ERROR_ARGUMENT, picked = fixture_i32(&fixture, 2, 4, NULL));
+    REFUSED(ENGINE_ERROR_ARGUMENT, picked = NULL);
+    REFUSED(ENGINE_ERROR_UNSUPPORTED, picked = floats(2, 3, 1));
+#undef REFUSED
+}
+
 Test(cpu_refuses, routes_that_lead_nowhere)
 {
     const struct engine_op_route good = {.struct_size = sizeof good,
