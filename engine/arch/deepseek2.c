@@ -233,9 +233,11 @@ void deepseek2_read_config(struct hf_config *config)
     read_latent_heads(config, own->n_nope, own->n_value);
     hf_put_count(config, "expert_group_count", n_groups);
     hf_put_count(config, "expert_group_used_count", n_used);
-    /* llama.cpp's converter has it only from scoring_func, which what transformers saves lacks. */
-    bool given = hf_get(json, "scoring_func") != NULL;
-    hf_put_count(config, given ? "expert_gating_func" : "engine.expert_gating_func", is_v2 ? 1 : 2);
+    /* llama.cpp's converter has it only from scoring_func, which what transformers saves lacks. Of sparse
+     * attention llama.cpp loads no files without. */
+    bool is_sparse = hf_get(json, "index_topk") != NULL, given = hf_get(json, "scoring_func") != NULL;
+    hf_put_count(config, given || is_sparse ? "expert_gating_func" : "engine.expert_gating_func",
+                 is_v2 ? 1 : 2);
     hf_put_flag(config, "expert_weights_norm", !is_v2 && hf_flag(config, json, "norm_topk_prob", true));
 }
 

@@ -308,21 +308,23 @@ Test(families, logits_of_their_relatives_are_those_of_transformers)
 
 #ifdef TEST_DIRECTORIES
 
-static void check_picked(const char *name, const float wanted[N_PICKED_TOKENS][2], uint32_t n_batch)
+static void check_picked(const char *name, const char *path, const float wanted[N_PICKED_TOKENS][2],
+                         const struct setting *setting)
 {
     const struct family_files files = family_files(name);
     size_t n_tokens, n;
     int32_t *tokens = families_read_npy(files.tokens, &n_tokens);
     float *reference = families_read_npy(files.logits, &n);
-    const struct setting setting = {.backends = "cpu", .n_batch = n_batch};
-    float *logits = run(files.model, &setting, tokens, n_tokens, n);
+    float *logits = run(path, setting, tokens, n_tokens, n);
     cr_assert_eq(n_tokens, N_PICKED_TOKENS);
     for (int t = 0; t < N_PICKED_TOKENS && logits; t++) {
         const float *row = logits + (size_t)t * (n / n_tokens);
         for (int i = 0; i < 2; i++) {
             float got = row[picked_id(t, i)];
-            cr_expect(fabs((double)(got - wanted[t][i])) <= 2e-5, "%s, batches of %u, token %d: %g, not %g",
-                      name, n_batch, t, (double)got, (double)wanted[t][i]);
+            cr_expect(fabs((double)(got - wanted[t][i])) <= 2e-5,
+                      "%s on %s, %d layers offloaded, batches of %u, token %d: %g, not %g", name,
+                      setting->backends, setting->offload, setting->n_batch, t, (double)got,
+                      (double)wanted[t][i]);
         }
     }
     free(tokens);
@@ -334,10 +336,19 @@ static void check_picked(const char *name, const float wanted[N_PICKED_TOKENS][2
  * those if it takes the lowest. */
 Test(families, sparse_attention_picks_the_lowest_of_equal_positions)
 {
-    static const uint32_t batches[] = {512, 7, 1};
-    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
-        check_picked("deepseek3.2", deepseek32_logits, batches[i]);
-        check_picked("glm-dsa", glm_dsa_logits, batches[i]);
+    static const char *const dirs[] = {TEST_PLUGIN_DIR, TEST_OLD_BACKEND_DIR, NULL};
+    const struct setting settings[] = {
+        {.backends = "cpu", .n_batch = 512},
+        {.backends = "cpu", .n_batch = 7},
+        {.backends = "cpu", .n_batch = 1},
+        {.backends = "minimal", .offload = 1, .n_batch = 512, .plugin_dirs = dirs},
+        {.backends = "minimal", .offload = ENGINE_OFFLOAD_ALL, .n_batch = 512, .plugin_dirs = dirs}};
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
+        bool is_cpu = settings[k].plugin_dirs == NULL;
+        const char *path = is_cpu ? family_files("deepseek3.2").model : converted("deepseek3.2", "F32");
+        check_picked("deepseek3.2", path, deepseek32_logits, &settings[k]);
+        path = is_cpu ? family_files("glm-dsa").model : converted("glm-dsa", "F32");
+        check_picked("glm-dsa", path, glm_dsa_logits, &settings[k]);
     }
 }
 
