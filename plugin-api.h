@@ -268,10 +268,13 @@ enum engine_op {
     ENGINE_OP_CONCAT = 11, /* [1.1] */
     ENGINE_OP_CONV = 12,   /* [1.3] */
     ENGINE_OP_SCAN = 13,   /* [1.3] */
-    ENGINE_OP_PICK = 14    /* [1.5] */
+    ENGINE_OP_PICK = 14,   /* [1.5] */
+    ENGINE_OP_MIX = 15,    /* [1.5] */
+    ENGINE_OP_HYPER = 16,  /* [1.5] */
+    ENGINE_OP_POOL = 17    /* [1.5] */
 };
 
-/* Functions of one number x. `limit` and `alpha` are fields of engine_op_activate. */
+/* Functions of one number x. `limit`, `alpha`, `beta` and `gamma` are fields of engine_op_activate. */
 enum engine_activation {
     ENGINE_ACTIVATION_NONE = 0,
     ENGINE_ACTIVATION_SILU = 1, /* x / (1 + exp(-x)) */
@@ -288,7 +291,13 @@ enum engine_activation {
     /* Gated unit of gpt-oss: g * sigmoid(alpha * g) * (1 + u), where g = min(x, limit) and u is the factor,
      * clamped to -limit .. limit. The factor is required. */
     ENGINE_ACTIVATION_SWIGLU_CLAMPED = 11,
-    ENGINE_ACTIVATION_EXP = 12 /* [1.3] exp(x); not in ENGINE_OP_MATMUL */
+    ENGINE_ACTIVATION_EXP = 12, /* [1.3] exp(x); not in ENGINE_OP_MATMUL */
+    /* 13 and 14 came with [1.5]; not in ENGINE_OP_MATMUL. Gated unit of DeepSeek V4: g * sigmoid(g) * u,
+     * where g = min(x, limit) and u is the factor, clamped to -limit .. limit. The factor is required. */
+    ENGINE_ACTIVATION_SILU_CLAMPED = 13,
+    /* xIELU (arXiv 2411.13010): alpha * x^2 + beta * x for x > 0, else
+     * gamma * (exp(min(x, -limit)) - 1 - x) + beta * x. */
+    ENGINE_ACTIVATION_XIELU = 14
 };
 
 /* ENGINE_OP_MATMUL:  output[m, t] = sum over k of weight[k, m] * input[k, t]
@@ -376,6 +385,15 @@ struct engine_op_matmul {
  * as in DeepSeek-V3.2, arXiv 2512.02556). The other positions need not be read. A token that sees none gets
  * the output 0, and the weights 0.
  *
+ * [1.5] A softmax over several caches is made one attention after the other. With `logsums`,
+ *   logsums[h, t] = ln(sum over j of exp(score of j)),
+ * the sink not included, and -1e30 if the token sees nothing. With `earlier` and `earlier_logsums`, which
+ * other attentions of the same queries over other keys gave without a sink, the softmax covers their
+ * positions as well: exp(earlier_logsums[h, t]) is added to its denominator, exp(earlier_logsums[h, t]) *
+ * earlier[:, h, t] to its numerator, and ln of their sum is what goes into `logsums`. There are no `weights`
+ * beside them. A token at position -1 then sees none of this cache's positions, and its output is that of
+ * the earlier ones, or 0 if these saw nothing; so it is for a token that has picked nothing.
+ *
  * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at position
  * -1 is skipped: its output is 0, and so are its weights. The block table's max_blocks bounds the positions
  * that the batch can reach.
@@ -383,7 +401,8 @@ struct engine_op_matmul {
  * Tolerance: within 1e-6 * max(1, M / 8) * the largest |v| in the cache. M is the largest, over the positions
  * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j| + |distance_bias|. Scores may have
  * any size: the implementation must avoid exponentials that overflow float32. Weights are within 1e-6 *
- * max(1, M / 8). */
+ * max(1, M / 8). Logsums are within 2e-6 * max(1, M). The values of `earlier` count as values, the size of
+ * `earlier_logsums` as M. */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
@@ -394,14 +413,17 @@ struct engine_op_attention {
     const struct engine_tensor *positions;   /* I32 [tokens]; [1.3] or [tokens, 2] */
     const struct engine_tensor *output;      /* F32 [head_dim, n_heads, tokens]; [1.1] [value_dim, …] */
     float scale;
-    uint32_t window;                           /* 0: none */
-    const struct engine_tensor *slopes;        /* [1.1] weight, F32 [n_heads], each at least 0, or NULL */
-    const struct engine_tensor *sinks;         /* [1.1] weight, F32 [n_heads], or NULL */
-    float softcap;                             /* [1.1] at least 0; 0: none */
-    uint32_t chunk;                            /* [1.1] 0: none; not together with window */
-    const struct engine_tensor *weights;       /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
-    const struct engine_tensor *distance_bias; /* [1.3] weight, F32 [2 r + 1, n_heads], or NULL */
-    const struct engine_tensor *picked;        /* [1.5] I32 [n_picked, tokens], or NULL */
+    uint32_t window;                             /* 0: none */
+    const struct engine_tensor *slopes;          /* [1.1] weight, F32 [n_heads], each at least 0, or NULL */
+    const struct engine_tensor *sinks;           /* [1.1] weight, F32 [n_heads], or NULL */
+    float softcap;                               /* [1.1] at least 0; 0: none */
+    uint32_t chunk;                              /* [1.1] 0: none; not together with window */
+    const struct engine_tensor *weights;         /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
+    const struct engine_tensor *distance_bias;   /* [1.3] weight, F32 [2 r + 1, n_heads], or NULL */
+    const struct engine_tensor *picked;          /* [1.5] I32 [n_picked, tokens], or NULL */
+    const struct engine_tensor *earlier;         /* [1.5] F32, shape of output, or NULL */
+    const struct engine_tensor *earlier_logsums; /* [1.5] F32 [n_heads, tokens], or NULL */
+    const struct engine_tensor *logsums;         /* [1.5] output: F32 [n_heads, tokens], or NULL */
 };
 
 /* ENGINE_OP_CACHE_WRITE: stores keys or values of new tokens in a paged cache, converted to the cache's type.
@@ -490,7 +512,9 @@ struct engine_op_binary {
  *   1e-6                     SIGMOID
  *   1e-6 * (1 + max(x, 0))   SOFTPLUS
  *   2e-6 * |value|           EXP, for x up to 80
- * times |factor| (|1 + u| for SWIGLU_CLAMPED), plus 1e-6 * |value|. */
+ *   2e-6 * |g|               SILU_CLAMPED
+ *   1e-6 * |beta * x|, plus for x > 0 |alpha| * x^2, else |gamma| * (1 + |x|), times 1e-6: XIELU
+ * times |factor| (|1 + u| for SWIGLU_CLAMPED, |u| for SILU_CLAMPED), plus 1e-6 * |value|. */
 struct engine_op_activate {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -498,18 +522,24 @@ struct engine_op_activate {
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as input or factor */
     uint32_t activation;                /* enum engine_activation */
     uint32_t reserved;                  /* 0 */
-    float limit; /* [1.1] greater than 0 for CLAMP, SOFTCAP and SWIGLU_CLAMPED; 0 for all others */
-    float alpha; /* [1.1] for SWIGLU_CLAMPED; 0 for all others */
+    float limit; /* [1.1] greater than 0 for CLAMP, SOFTCAP, XIELU and names in _CLAMPED; 0 for all others */
+    float alpha; /* [1.1] for SWIGLU_CLAMPED and XIELU; 0 for all others */
+    float beta;  /* [1.5] for XIELU; 0 for all others */
+    float gamma; /* [1.5] the same */
 };
 
 /* How ENGINE_OP_ROUTE turns logits into scores. */
-enum engine_route_function { ENGINE_ROUTE_SOFTMAX = 0, ENGINE_ROUTE_SIGMOID = 1 };
+enum engine_route_function {
+    ENGINE_ROUTE_SOFTMAX = 0,
+    ENGINE_ROUTE_SIGMOID = 1,
+    ENGINE_ROUTE_SQRT_SOFTPLUS = 2 /* [1.5] sqrt(ln(1 + exp(logit))) */
+};
 
 /* The score of a group of experts: the largest score of its experts, or the sum of the two largest. */
 enum engine_route_group { ENGINE_ROUTE_GROUP_MAX = 0, ENGINE_ROUTE_GROUP_TOP2 = 1 };
 
 /* ENGINE_OP_ROUTE [1.1]:  chooses the experts of each token and their weights. For each token:
- *   p = softmax(logits) over all experts, or sigmoid(logits) of each;
+ *   p = softmax(logits) over all experts, or another function of each logit;
  *   c = p + bias (p if bias is NULL), used for the choice only (DeepSeek-V3, arXiv 2412.19437);
  *   with n_groups > 1, the experts form n_groups consecutive groups of n_experts / n_groups; only the
  *   n_groups_used groups with the largest scores, computed from the c of their experts, remain;
@@ -518,7 +548,12 @@ enum engine_route_group { ENGINE_ROUTE_GROUP_MAX = 0, ENGINE_ROUTE_GROUP_TOP2 = 
  * If two c (or group scores) differ, but by less than 1e-6, either may count as the larger. If they are
  * equal, the lower id wins. For any logits, even NaN, the ids of a token are in 0 .. n_experts-1 and
  * distinct. Weights are within 1e-5 * |value|. (A softmax over the chosen logits alone equals a softmax
- * with `normalise`.) */
+ * with `normalise`.)
+ *
+ * [1.5] With `chosen`, the experts are given instead, as whole numbers in 0 .. n_experts-1 (a table of token
+ * ids says which, in DeepSeek V4): ids[s, t] = chosen[s, t]. Bias and groups are then absent. An expert that
+ * occurs again in the row of a token counts each time in the sum of the weights, and in the weight of its
+ * first place; at the later ones the lowest numbers that are not in the row stand, with the weight 0. */
 struct engine_op_route {
     size_t struct_size;
     const struct engine_tensor *logits;  /* F32 [n_experts, tokens] */
@@ -533,6 +568,7 @@ struct engine_op_route {
     float floor;                         /* at least 0 */
     float scale;                         /* 0 means 1 */
     uint32_t reserved;                   /* 0 */
+    const struct engine_tensor *chosen;  /* [1.5] F32 [n_used, tokens], or NULL */
 };
 
 /* ENGINE_OP_CONCAT [1.1]:  joins rows: output[i, h, t] = a[i, h, t] for i < n_a, else b[i - n_a, h, t]. A b
@@ -625,6 +661,65 @@ struct engine_op_pick {
     const struct engine_tensor *sequences;   /* I32 [tokens], column of block_table */
     const struct engine_tensor *positions;   /* I32 [tokens] */
     const struct engine_tensor *picked;      /* output: I32 [n_picked, tokens] */
+};
+
+/* ENGINE_OP_MIX [1.5]:  each of a token's output rows is a sum of its input rows, or one of them, plus a part
+ * of one more row (streams of states, as in AltUp, arXiv 2301.13310, and hyper-connections, 2409.19606):
+ *   output[i, k, t] = sum over j of weights[j, k, t] * input[i, j, t] + scales[k, t] * addend[i, t],
+ * or input[i, k, t] in the place of the first sum if `weights` is NULL; then n_in = n_out. Without an addend
+ * the second part is absent. scales is an activation [n_out, tokens], or [n_out] (a weight or an activation),
+ * repeated for each token; it is there if the addend is. Within 1e-6 * the sum of the absolute values of the
+ * terms, plus 1e-30. */
+struct engine_op_mix {
+    size_t struct_size;
+    const struct engine_tensor *input;   /* F32 [n, n_in, tokens] */
+    const struct engine_tensor *weights; /* F32 [n_in, n_out, tokens], or NULL */
+    const struct engine_tensor *addend;  /* F32 [n, tokens], or NULL */
+    const struct engine_tensor *scales;  /* F32 [n_out, tokens] or [n_out], or NULL */
+    const struct engine_tensor *output;  /* F32 [n, n_out, tokens] */
+};
+
+/* ENGINE_OP_HYPER [1.5]:  the weights of hyper-connections between n streams whose mixing matrix is doubly
+ * stochastic (arXiv 2512.24880), by Sinkhorn's iteration. For each token, with x[i] = input[i, t]:
+ *   output[i, t] = sigmoid(scale[0] * x[i] + base[i]) + epsilon                  for i < n;
+ * if there are more than n inputs, then n * (n + 2) of them:
+ *   output[n + i, t] = 2 * sigmoid(scale[1] * x[n + i] + base[n + i])            for i < n;
+ *   output[2 n + k n + j, t] = C[j, k]                                           for j, k < n,
+ * where C is, in turn:
+ *   C[j, k] = softmax over k of (scale[2] * x[2 n + j n + k] + base[2 n + j n + k]), plus epsilon;
+ *   each column divided by (its sum over j, plus epsilon);
+ *   n_iterations - 1 times: each row by (its sum over k, plus epsilon), then each column.
+ * Let D be the largest |scale * x| + |base| of the token. The output is within 2e-6 * (1 + D). */
+struct engine_op_hyper {
+    size_t struct_size;
+    const struct engine_tensor *input;  /* F32 [n or n (n + 2), tokens]; n from 1 to 16 */
+    const struct engine_tensor *scale;  /* weight, F32 [1], or [3] with n (n + 2) inputs */
+    const struct engine_tensor *base;   /* weight, F32 [n or n (n + 2)] */
+    const struct engine_tensor *output; /* F32, shape of input */
+    uint32_t n;
+    uint32_t n_iterations; /* at least 1, up to 1000 */
+    float epsilon;         /* at least 0 */
+    uint32_t reserved;     /* 0 */
+};
+
+/* ENGINE_OP_POOL [1.5]:  compresses each block of `period` positions of a sequence into one row, by a softmax
+ * for each value (DeepSeek V4). A token ends a block if its position p has p % period = period - 1; others, and
+ * tokens at position -1, have an output of 0. Position j is in the cache at the place that ENGINE_OP_ATTENTION
+ * says; row r of a position is cache[:, j % block_size, r, b]. A cache of 2 rows has values, then scores:
+ *   output[i, t] = sum over j of softmax_j(score_j[i] + bias[i, j % period]) * value_j[i]
+ * over the positions p - period < j <= p. A cache of 4 rows has values for the block after, values for the own
+ * block, and the scores of both; bias is [2 n, period], in that order. The softmax then goes over the own
+ * block's positions with the second value and score, and over those of the block before it, if there is one,
+ * with the first. ENGINE_OP_CACHE_WRITE has already stored the rows of the batch's own tokens.
+ * Within 2e-6 * max(1, M) * the largest |value|, where M is the largest |score| + |bias|. */
+struct engine_op_pool {
+    size_t struct_size;
+    const struct engine_tensor *cache;       /* F32, F16 or Q8_0 [n, block_size, 2 or 4, n_blocks] */
+    const struct engine_tensor *bias;        /* weight, F32 [n or 2 n, period] */
+    const struct engine_tensor *block_table; /* I32 [max_blocks, n_sequences] */
+    const struct engine_tensor *sequences;   /* I32 [tokens] */
+    const struct engine_tensor *positions;   /* I32 [tokens] */
+    const struct engine_tensor *output;      /* F32 [n, tokens] */
 };
 
 /* --------------------------------------------------------------------------------------------------------

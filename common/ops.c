@@ -75,15 +75,17 @@ static const char *attention_misfit(const union op_args *args)
     const struct engine_op_attention *o = &args->attention;
     const uint64_t *q = o->q->ne, *k = o->k->ne, n_heads = q[1], tokens = q[2];
     if (k[2] == 0 || n_heads % k[2] != 0) return "the heads cannot share those of the keys evenly";
-    return unless(q[3] == 1 && q[0] == k[0] && is(o->v, o->v->ne[0], k[1], k[2], k[3]) &&
-                  is(o->output, o->v->ne[0], n_heads, tokens, 1) && is(o->sequences, tokens, 1, 1, 1) &&
-                  is(o->positions, tokens, o->positions->ne[1] == 2 ? 2 : 1, 1, 1) &&
-                  o->block_table->ne[2] == 1 && o->block_table->ne[3] == 1 &&
-                  is(o->slopes, n_heads, 1, 1, 1) && is(o->sinks, n_heads, 1, 1, 1) &&
-                  (!o->weights || is(o->weights, o->weights->ne[0], n_heads, tokens, 1)) &&
-                  (!o->picked || is(o->picked, o->picked->ne[0], tokens, 1, 1)) &&
-                  (!o->distance_bias || (!o->slopes && o->distance_bias->ne[0] % 2 == 1 &&
-                                         is(o->distance_bias, o->distance_bias->ne[0], n_heads, 1, 1))));
+    return unless(
+        q[3] == 1 && q[0] == k[0] && is(o->v, o->v->ne[0], k[1], k[2], k[3]) &&
+        is(o->output, o->v->ne[0], n_heads, tokens, 1) && is(o->sequences, tokens, 1, 1, 1) &&
+        is(o->positions, tokens, o->positions->ne[1] == 2 ? 2 : 1, 1, 1) && o->block_table->ne[2] == 1 &&
+        o->block_table->ne[3] == 1 && is(o->slopes, n_heads, 1, 1, 1) && is(o->sinks, n_heads, 1, 1, 1) &&
+        (!o->weights || is(o->weights, o->weights->ne[0], n_heads, tokens, 1)) &&
+        (!o->picked || is(o->picked, o->picked->ne[0], tokens, 1, 1)) && !o->earlier == !o->earlier_logsums &&
+        is_like(o->earlier, o->output) && is(o->earlier_logsums, n_heads, tokens, 1, 1) &&
+        is(o->logsums, n_heads, tokens, 1, 1) && !(o->weights && (o->earlier || o->logsums)) &&
+        (!o->distance_bias || (!o->slopes && o->distance_bias->ne[0] % 2 == 1 &&
+                               is(o->distance_bias, o->distance_bias->ne[0], n_heads, 1, 1))));
 }
 
 static const char *cache_write_misfit(const union op_args *args)
@@ -139,7 +141,8 @@ static const char *route_misfit(const union op_args *args)
     uint64_t n = o->logits->ne[0], tokens = o->logits->ne[1], n_used = o->ids->ne[0];
     if (n_used > n) return "more experts would be used than there are";
     return unless(is(o->logits, n, tokens, 1, 1) && is(o->bias, n, 1, 1, 1) &&
-                  is(o->ids, n_used, tokens, 1, 1) && is(o->weights, n_used, tokens, 1, 1));
+                  is(o->ids, n_used, tokens, 1, 1) && is(o->weights, n_used, tokens, 1, 1) &&
+                  is(o->chosen, n_used, tokens, 1, 1) && !(o->chosen && (o->bias || o->n_groups > 1)));
 }
 
 static const char *concat_misfit(const union op_args *args)
@@ -186,6 +189,38 @@ static const char *pick_misfit(const union op_args *args)
                   o->block_table->ne[2] == 1 && o->block_table->ne[3] == 1 &&
                   is(o->sequences, tokens, 1, 1, 1) && is(o->positions, tokens, 1, 1, 1) &&
                   is(o->picked, o->picked->ne[0], tokens, 1, 1));
+}
+
+static const char *mix_misfit(const union op_args *args)
+{
+    const struct engine_op_mix *o = &args->mix;
+    uint64_t n = o->input->ne[0], n_in = o->input->ne[1], tokens = o->input->ne[2], n_out = o->output->ne[1];
+    if (!o->addend != !o->scales) return "an addend needs scales, and they need it";
+    return unless(is(o->input, n, n_in, tokens, 1) && is(o->output, n, n_out, tokens, 1) &&
+                  is(o->weights, n_in, n_out, tokens, 1) && (o->weights || n_in == n_out) &&
+                  is(o->addend, n, tokens, 1, 1) &&
+                  (is(o->scales, n_out, 1, 1, 1) || is(o->scales, n_out, tokens, 1, 1)));
+}
+
+static const char *hyper_misfit(const union op_args *args)
+{
+    const struct engine_op_hyper *o = &args->hyper;
+    uint64_t n = o->n, width = o->input->ne[0], tokens = o->input->ne[1];
+    bool whole = width != n;
+    return unless(n > 0 && n <= OP_MAX_STREAMS && width == (whole ? n * (n + 2) : n) &&
+                  is(o->input, width, tokens, 1, 1) && is_like(o->output, o->input) &&
+                  is(o->scale, whole ? 3 : 1, 1, 1, 1) && is(o->base, width, 1, 1, 1));
+}
+
+static const char *pool_misfit(const union op_args *args)
+{
+    const struct engine_op_pool *o = &args->pool;
+    const uint64_t *cache = o->cache->ne, tokens = o->positions->ne[0];
+    if (cache[2] != 2 && cache[2] != 4) return "a pooled cache has 2 or 4 rows for each position";
+    return unless(is(o->bias, cache[0] * cache[2] / 2, o->bias->ne[1], 1, 1) &&
+                  is(o->positions, tokens, 1, 1, 1) && is(o->sequences, tokens, 1, 1, 1) &&
+                  o->block_table->ne[2] == 1 && o->block_table->ne[3] == 1 &&
+                  is(o->output, cache[0], tokens, 1, 1));
 }
 
 /* ---- The table ----------------------------------------------------------------------------------------- */

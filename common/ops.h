@@ -24,6 +24,9 @@ union op_args {
     struct engine_op_conv conv;
     struct engine_op_scan scan;
     struct engine_op_pick pick;
+    struct engine_op_mix mix;
+    struct engine_op_hyper hyper;
+    struct engine_op_pool pool;
 };
 
 enum op_role { OP_IN = 1, OP_OUT = 2, OP_BOTH = OP_IN | OP_OUT };
@@ -68,7 +71,10 @@ enum op_flags {
     OP(CONCAT,      concat,      "concat",      concat)      \
     OP(CONV,        conv,        "conv",        conv)        \
     OP(SCAN,        scan,        "scan",        scan)        \
-    OP(PICK,        pick,        "pick",        pick)
+    OP(PICK,        pick,        "pick",        pick)        \
+    OP(MIX,         mix,         "mix",         mix)         \
+    OP(HYPER,       hyper,       "hyper",       hyper)       \
+    OP(POOL,        pool,        "pool",        pool)
 
 /* The operands of each struct, in its order: role, types, flags, and what a weight is used for. */
 #define OPERANDS_OF_matmul(X)                                                       \
@@ -92,7 +98,10 @@ enum op_flags {
     X(attention, sinks,         OP_IN,  OP_F32,    OP_OPTIONAL, ENGINE_WEIGHT_VALUES) \
     X(attention, weights,       OP_OUT, OP_F32,    OP_OPTIONAL, 0)                  \
     X(attention, distance_bias, OP_IN,  OP_F32,    OP_OPTIONAL, ENGINE_WEIGHT_VALUES) \
-    X(attention, picked,        OP_IN,  OP_I32,    OP_OPTIONAL, 0)
+    X(attention, picked,        OP_IN,  OP_I32,    OP_OPTIONAL, 0) \
+    X(attention, earlier,       OP_IN,  OP_F32,    OP_OPTIONAL, 0)                  \
+    X(attention, earlier_logsums, OP_IN, OP_F32,   OP_OPTIONAL, 0)                  \
+    X(attention, logsums,       OP_OUT, OP_F32,    OP_OPTIONAL, 0)
 #define OPERANDS_OF_cache_write(X)                                                  \
     X(cache_write, input, OP_IN,  OP_F32,    0,        0)                           \
     X(cache_write, slots, OP_IN,  OP_I32,    0,        0)                           \
@@ -123,7 +132,8 @@ enum op_flags {
     X(route, logits,  OP_IN,  OP_F32, 0, 0)                                         \
     X(route, bias,    OP_IN,  OP_F32, OP_OPTIONAL | OP_PLACES, ENGINE_WEIGHT_VALUES) \
     X(route, ids,     OP_OUT, OP_I32, 0, 0)                                         \
-    X(route, weights, OP_OUT, OP_F32, 0, 0)
+    X(route, weights, OP_OUT, OP_F32, 0, 0)                                         \
+    X(route, chosen,  OP_IN,  OP_F32, OP_OPTIONAL, 0)
 #define OPERANDS_OF_concat(X)                                                       \
     X(concat, a,      OP_IN,  OP_F32, 0, 0)                                         \
     X(concat, b,      OP_IN,  OP_F32, 0, 0)                                         \
@@ -158,6 +168,25 @@ enum op_flags {
     X(pick, positions,   OP_IN,  OP_I32,    0,        0)                            \
     X(pick, picked,      OP_OUT, OP_I32,    0,        0)
 
+#define OPERANDS_OF_mix(X)                                                          \
+    X(mix, input,   OP_IN,  OP_F32, OP_FOLLOWED, 0)                                 \
+    X(mix, weights, OP_IN,  OP_F32, OP_OPTIONAL, 0)                                 \
+    X(mix, addend,  OP_IN,  OP_F32, OP_OPTIONAL, 0)                                 \
+    X(mix, scales,  OP_IN,  OP_F32, OP_OPTIONAL | OP_EITHER, ENGINE_WEIGHT_VALUES)  \
+    X(mix, output,  OP_OUT, OP_F32, 0,           0)
+#define OPERANDS_OF_hyper(X)                                                        \
+    X(hyper, input,  OP_IN,  OP_F32, 0,         0)                                  \
+    X(hyper, scale,  OP_IN,  OP_F32, OP_PLACES, ENGINE_WEIGHT_VALUES)               \
+    X(hyper, base,   OP_IN,  OP_F32, 0,         ENGINE_WEIGHT_VALUES)               \
+    X(hyper, output, OP_OUT, OP_F32, 0,         0)
+#define OPERANDS_OF_pool(X)                                                         \
+    X(pool, cache,       OP_IN,  OP_CACHED, OP_CACHE, 0)                            \
+    X(pool, bias,        OP_IN,  OP_F32,    0,        ENGINE_WEIGHT_VALUES)         \
+    X(pool, block_table, OP_IN,  OP_I32,    0,        0)                            \
+    X(pool, sequences,   OP_IN,  OP_I32,    0,        0)                            \
+    X(pool, positions,   OP_IN,  OP_I32,    0,        0)                            \
+    X(pool, output,      OP_OUT, OP_F32,    0,        0)
+
 /* The number of an operand among those of its struct: OPERAND(matmul, weight). */
 #define OPERAND(args, field) OPERAND_##args##_##field
 #define NUMBER(args, field, ...) OPERAND(args, field),
@@ -174,10 +203,13 @@ enum { OPERANDS_OF_concat(NUMBER) };
 enum { OPERANDS_OF_conv(NUMBER) };
 enum { OPERANDS_OF_scan(NUMBER) };
 enum { OPERANDS_OF_pick(NUMBER) };
+enum { OPERANDS_OF_mix(NUMBER) };
+enum { OPERANDS_OF_hyper(NUMBER) };
+enum { OPERANDS_OF_pool(NUMBER) };
 #undef NUMBER
 /* clang-format on */
 
-#define OP_MAX_OPERANDS 13
+#define OP_MAX_OPERANDS 15
 
 struct op_operand {
     const char *name;
@@ -220,8 +252,9 @@ void op_print_shapes(uint32_t op, const union op_args *args, char *text, size_t 
 enum op_matrices { OP_ONE_MATRIX, OP_MATRIX_PER_HEAD, OP_MATRIX_PER_EXPERT };
 enum op_matrices op_matrices(const struct engine_op_matmul *args);
 
-/* The fewest and the most taps of a convolution, and the most keys of a scan. */
-enum { OP_MIN_TAPS = 2, OP_MAX_TAPS = 16, OP_MAX_KEYS = 256 };
+/* The fewest and the most taps of a convolution, the most keys of a scan, and the most streams of
+ * hyper-connections. */
+enum { OP_MIN_TAPS = 2, OP_MAX_TAPS = 16, OP_MAX_KEYS = 256, OP_MAX_STREAMS = 16 };
 
 /* Where an operand's pointer is in a struct that has all operands. */
 static inline const struct engine_tensor **op_tensor(union op_args *args, const struct op_operand *operand)

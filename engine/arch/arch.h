@@ -158,6 +158,7 @@ struct hf_type {
     bool scales_local;         /* rope_scaling is for them, too */
     uint32_t original_context; /* original_max_position_embeddings; 0: none */
     const char *rope;          /* rope_parameters, JSON; NULL: none */
+    const char *rope_kind;     /* whose scaling of several in rope_parameters is read; NULL: of all layers */
 
     enum hf_windows windows;
     uint32_t window;        /* 0: none */
@@ -215,6 +216,9 @@ struct arch_info {
     bool is_encoder;    /* tokens see their whole text, and there are no logits */
     bool makes_vectors; /* an encoder, or made for embeddings or labels: the file names a pooling or labels */
     bool has_states;    /* the graph declares states: graph_state */
+    /* The positions of a pooled row in some layers, see graph_pooled_cache; 0: none. As many as
+     * GRAPH_PERIODS. */
+    uint32_t periods[2];
     uint32_t n_sharing; /* layers at the end that read the keys and values of earlier ones */
     /* An encoder reads a source text for each of the decoder's sequences; the family has the graphs of
      * both, see graph_shape.encodes. The decoder's text begins with this token. */

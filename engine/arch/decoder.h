@@ -136,6 +136,9 @@ void decoder_warn(const struct hparams *h, const char *format, ...) ENGINE_PRINT
 
 /* rope.c: reads rope.* keys, and the factors that a file may have. */
 void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope);
+/* The same with another base than the file's. */
+void rope_read_by_base(struct hparams *h, const struct decoder *d, uint32_t pairs, float theta,
+                       struct rope *rope);
 /* Fails unless heads of this size can be rotated. */
 void rope_check(struct hparams *h, const struct rope *rope, uint32_t head_dim);
 
@@ -179,6 +182,9 @@ struct value *rope_factors(struct graph *g, const struct rope *rope);
 /* Rotates heads [head_dim, n_heads, n_tokens]. With rope NULL it returns them unchanged. */
 struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,
                              struct value *heads);
+/* The same by other positions than the tokens'. */
+struct value *decoder_rotate_at(struct graph *g, const struct rope *rope, struct value *factors,
+                                struct value *heads, enum graph_input positions);
 
 /* The inputs of attention: heads [dim, n, n_tokens]. */
 struct heads {

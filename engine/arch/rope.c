@@ -67,11 +67,17 @@ void rope_check(struct hparams *h, const struct rope *rope, uint32_t head_dim)
 
 void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope)
 {
+    rope_read_by_base(h, d, pairs, hparams_float_above_0(h, "rope.freq_base", 10000), rope);
+}
+
+void rope_read_by_base(struct hparams *h, const struct decoder *d, uint32_t pairs, float theta,
+                       struct rope *rope)
+{
     char scaling[32] = "none";
     rope->pairs = pairs;
     rope->position_scale = rope->magnitude = 1;
     rope->n_dims = hparams_count(h, "rope.dimension_count", d->head_dim);
-    rope->theta = hparams_float_above_0(h, "rope.freq_base", 10000);
+    rope->theta = theta;
     rope->n_original = hparams_count(h, "rope.scaling.original_context_length", d->n_context);
     rope_check(h, rope, d->head_dim);
     float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* the key used before rope.scaling.* */
@@ -154,6 +160,12 @@ struct value *rope_factors(struct graph *g, const struct rope *rope)
 struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,
                              struct value *heads)
 {
+    return decoder_rotate_at(g, rope, factors, heads, INPUT_POSITIONS);
+}
+
+struct value *decoder_rotate_at(struct graph *g, const struct rope *rope, struct value *factors,
+                                struct value *heads, enum graph_input positions)
+{
     if (!rope) return heads;
     const struct rope_options options = {.n_dims = rope->n_dims,
                                          .pairs = rope->pairs,
@@ -161,6 +173,7 @@ struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct va
                                          .position_scale =
                                              rope->position_scale == 1 ? 0 : rope->position_scale,
                                          .magnitude = rope->magnitude == 1 ? 0 : rope->magnitude,
-                                         .factors = factors};
+                                         .factors = factors,
+                                         .positions = positions};
     return graph_rope(g, heads, &options);
 }

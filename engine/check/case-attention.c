@@ -107,26 +107,51 @@ static size_t key_count(const struct attention_case *c)
     return case_length(c, c->n_sequences - 1) + 3 - case_length(c, c->n_sequences - 1) % 2;
 }
 
+/* What another attention has given: values [dim, n_heads, tokens], logsums [n_heads, tokens]. Every fourth head
+ * has seen nothing. */
+struct earlier {
+    float *values, *logsums;
+};
+
+static struct earlier make_earlier(struct fixture *fixture, const struct attention_case *c, size_t dim,
+                                   size_t n_tokens, uint64_t *seed)
+{
+    const size_t n = (size_t)c->n_heads * n_tokens;
+    struct earlier earlier = {fixture_hold(fixture, random_floats(seed, n * dim)),
+                              fixture_hold(fixture, random_floats(seed, n))};
+    for (size_t i = 0; i < n; i++) {
+        earlier.logsums[i] = i % 4 == 3 ? -1e30f : earlier.logsums[i] * (c->size != 0 ? c->size : 5);
+        for (size_t j = 0; j < dim && i % 4 == 3; j++) earlier.values[i * dim + j] = 0;
+    }
+    return earlier;
+}
+
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
                             const struct case_batch *batch, const struct case_cache *k,
                             const struct case_cache *v, const float *q, const float *slopes,
                             const float *sinks, const float *biases, const int32_t *picked,
-                            const float *output, const float *weights)
+                            const struct earlier *earlier, const float *output, const float *weights,
+                            const float *logsums)
 {
     size_t dim = v->tensor->ne[0], n = dim * c->n_heads * batch->n_tokens, n_keys = key_count(c);
     struct expected *expected = fixture_room(fixture, n, sizeof *expected);
-    struct expected *expected_weights = fixture_room(fixture, n / dim * n_keys, sizeof *expected_weights);
+    struct expected *expected_weights = fixture_room(fixture, n / dim * n_keys, sizeof *expected_weights),
+                    *expected_logsums = fixture_room(fixture, n / dim, sizeof *expected_logsums);
+    double largest = v->largest;
+    for (size_t i = 0; i < n && c->earlier; i++) largest = fmax(largest, fabs((double)earlier->values[i]));
     double *values = fixture_room(fixture, dim, sizeof *values), *shares = fixture_room(fixture, n_keys, 8);
     for (size_t i = 0; i < n / dim; i++) {
         size_t token = i / c->n_heads, head = i % c->n_heads, kv_head = head / (c->n_heads / c->n_kv_heads);
         int64_t position = batch->positions[token], first = first_seen(c, position);
-        if (position < 0) continue; /* left out: expect zeros, also exactly zero where a token sees nothing */
+        if (position < 0) expected_logsums[i] = (struct expected){-1e30, 1e24};
+        if (position < 0 && !c->earlier) continue; /* expect zeros, also exactly zero where it sees nothing */
+        if (position < 0) first = 0;
         size_t row = (batch->starts[batch->sequences[token]] + (size_t)first) * c->n_kv_heads + kv_head;
         const struct seen seen = {
             .keys = k->kept + row * k->dim,
             .values = v->kept + row * v->dim,
-            .n = (size_t)(batch->positions[batch->n_tokens + token] - first + 1),
-            .n_ahead = (size_t)(batch->positions[batch->n_tokens + token] - position),
+            .n = position < 0 ? 0 : (size_t)(batch->positions[batch->n_tokens + token] - first + 1),
+            .n_ahead = position < 0 ? 0 : (size_t)(batch->positions[batch->n_tokens + token] - position),
             .key_stride = (size_t)k->dim * c->n_kv_heads,
             .value_stride = (size_t)v->dim * c->n_kv_heads,
             .dim = k->dim,
@@ -139,18 +164,21 @@ static void check_attention(struct fixture *fixture, const struct attention_case
             .n_biases = c->distances,
             .hidden = make_hidden(fixture, c, picked + token * c->n_picked, first,
                                   (size_t)(batch->positions[batch->n_tokens + token] - first + 1)),
+            .earlier = c->earlier ? earlier->values + i * dim : NULL,
+            .earlier_logsum = c->earlier ? (double)earlier->logsums[i] : 0,
         };
-        double size;
-        reference_attend(q + i * k->dim, &seen, values, shares, &size);
+        double size, logsum = reference_attend(q + i * k->dim, &seen, values, shares, &size);
+        expected_logsums[i] = (struct expected){logsum, logsum > -1e30 ? 2e-6 * fmax(1, size) : 1e24};
         for (size_t j = 0; j < seen.n; j++)
             expected_weights[i * n_keys + (size_t)first + j] =
                 (struct expected){shares[j], reference_attention_bound(1, size)};
         for (size_t j = 0; j < dim; j++)
-            expected[i * dim + j] = (struct expected){values[j], reference_attention_bound(v->largest, size)};
+            expected[i * dim + j] = (struct expected){values[j], reference_attention_bound(largest, size)};
     }
     fixture_compare(fixture, "attention", output, expected, n);
     if (weights)
         fixture_compare(fixture, "weights of attention", weights, expected_weights, n / dim * n_keys);
+    if (logsums) fixture_compare(fixture, "logsums of attention", logsums, expected_logsums, n / dim);
 }
 
 static void describe(struct fixture *fixture, const struct attention_case *c)
@@ -171,6 +199,8 @@ static void describe(struct fixture *fixture, const struct attention_case *c)
     if (c->ahead) fixture_describe_more(fixture, ", seeing ahead");
     if (c->distances) fixture_describe_more(fixture, ", biases for %u distances", c->distances);
     if (c->n_picked) fixture_describe_more(fixture, ", %u positions picked", c->n_picked);
+    if (c->earlier) fixture_describe_more(fixture, ", after another part");
+    if (c->logsums) fixture_describe_more(fixture, ", logsums wanted");
     if (c->gaps.row || c->gaps.plane || c->cache_gaps.row || c->cache_gaps.plane || c->cache_gaps.volume)
         fixture_describe_more(fixture, ", gaps %u and %u, of caches %u, %u and %u", c->gaps.row,
                               c->gaps.plane, c->cache_gaps.row, c->cache_gaps.plane, c->cache_gaps.volume);
@@ -191,8 +221,9 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
     size_t n = (size_t)c->head_dim * c->n_heads * batch.n_tokens;
     float *q = fixture_hold(fixture, random_floats(&seed, n));
     float *slopes = make_slopes(fixture, c->n_heads), *sinks = make_sinks(fixture, c);
-    float *biases = make_biases(fixture, c, &seed);
+    float *biases = make_biases(fixture, c, &seed), *logsums = NULL;
     int32_t *picked = make_picked(fixture, c, &batch, &seed);
+    const struct earlier earlier = make_earlier(fixture, c, value_dim, batch.n_tokens, &seed);
     if (c->size != 0) enlarge(c, q, n, common);
     uint64_t table_ne[4] = {batch.max_blocks, c->n_sequences, 1, 1};
     const struct fixture_gaps table_gaps = {.row = c->table_gap};
@@ -222,11 +253,21 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
                                                        c->n_heads, ENGINE_WEIGHT_VALUES, false, biases)
                                       : NULL,
         .picked = c->n_picked ? fixture_i32(fixture, c->n_picked, batch.n_tokens, picked) : NULL,
+        .earlier = c->earlier ? fixture_strided(fixture, value_dim, c->n_heads, batch.n_tokens, &c->gaps,
+                                                earlier.values)
+                              : NULL,
+        .earlier_logsums =
+            c->earlier ? fixture_strided(fixture, c->n_heads, batch.n_tokens, 1, &c->gaps, earlier.logsums)
+                       : NULL,
+        .logsums =
+            c->logsums ? fixture_strided(fixture, c->n_heads, batch.n_tokens, 1, &c->gaps, NULL) : NULL,
     };
     fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
     float *output = fixture_hold(fixture, fixture_read(fixture, args.output)), *weights = NULL;
     if (c->weights) weights = fixture_hold(fixture, fixture_read(fixture, args.weights));
-    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, biases, picked, output, weights);
+    if (c->logsums) logsums = fixture_hold(fixture, fixture_read(fixture, args.logsums));
+    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, biases, picked, &earlier, output, weights,
+                    logsums);
     return fixture_release(fixture, output);
 }
 
@@ -391,7 +432,10 @@ enum attention_option {
     DISTANCES_WEIGHTS,
     PICKED,
     PICKED_TOGETHER,
-    PICKED_DISTANCES
+    PICKED_DISTANCES,
+    PARTS_FIRST,
+    PARTS_LAST,
+    PARTS_BETWEEN
 };
 
 static void each_attention(const struct case_group *group, case_visitor *visit, void *user)
@@ -414,6 +458,9 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         case PICKED: c.n_picked = picked[i], c.weights = i % 2; break;
         case PICKED_DISTANCES: c.n_picked = picked[i], c.distances = distances[i], c.ahead = true; break;
         case DISTANCES: c.distances = distances[i]; break;
+        case PARTS_FIRST: c.logsums = true; break;
+        case PARTS_LAST: c.earlier = c.sinks = true; break;
+        case PARTS_BETWEEN: c.earlier = c.logsums = c.slopes = true; break;
         case DISTANCES_AHEAD: c.ahead = true, c.distances = distances[i]; break;
         case DISTANCES_TOGETHER: c.distances = distances[i], c.ahead = true;    /* fall through */
         case AHEAD_TOGETHER: c.ahead = true;                                    /* fall through */
@@ -548,6 +595,9 @@ static const struct case_group groups[] = {
     {"attention distances", "windows", each_attention, DISTANCES},
     {"attention distances", "seeing ahead", each_attention, DISTANCES_AHEAD},
     {"attention distances", "sinks, soft cap, chunks", each_attention, DISTANCES_TOGETHER},
+    {"attention parts", "first", each_attention, PARTS_FIRST},
+    {"attention parts", "last, sinks", each_attention, PARTS_LAST},
+    {"attention parts", "between, slopes", each_attention, PARTS_BETWEEN},
     {"attention weights", "windows", each_attention, WEIGHTS},
     {"attention weights", "seeing ahead", each_attention, WEIGHTS_AHEAD},
     {"attention weights", "biases by distance", each_attention, DISTANCES_WEIGHTS},

@@ -23,17 +23,24 @@ static void make_ties(float *logits, size_t n)
 /* The ids are a choice that the operation allows, and the weights match it. */
 static void check_route(struct fixture *fixture, const struct route_case *c,
                         const struct engine_op_route *args, const float *logits, const float *bias,
-                        const int32_t *ids, const float *weights)
+                        const float *given, const int32_t *ids, const float *weights)
 {
     double *p = fixture_room(fixture, c->n_experts, sizeof *p),
-           *choice = fixture_room(fixture, c->n_experts, sizeof *choice);
+           *choice = fixture_room(fixture, c->n_experts, sizeof *choice),
+           *times = fixture_room(fixture, c->n_used, sizeof *times);
+    int32_t *wanted = fixture_room(fixture, c->n_used, sizeof *wanted);
     struct expected *expected = fixture_room(fixture, (size_t)c->n_used * c->tokens, sizeof *expected);
     for (size_t t = 0; t < c->tokens; t++) {
         reference_route(args, c->n_experts, logits + t * c->n_experts, bias, p, choice);
-        if (!reference_route_allows(args, c->n_experts, choice, ids + t * c->n_used, c->n_used))
+        if (given) reference_route_given(given + t * c->n_used, c->n_used, wanted, times);
+        bool fits = given
+                        ? memcmp(wanted, ids + t * c->n_used, c->n_used * sizeof *ids) == 0
+                        : reference_route_allows(args, c->n_experts, choice, ids + t * c->n_used, c->n_used);
+        if (!fits)
             fixture_fail(fixture, "route: the ids of token %zu, %d first, aren't those of the largest", t,
                          ids[t * c->n_used]);
-        reference_route_weights(args, p, ids + t * c->n_used, c->n_used, expected + t * c->n_used);
+        reference_route_weights(args, p, ids + t * c->n_used, given ? times : NULL, c->n_used,
+                                expected + t * c->n_used);
     }
     fixture_compare(fixture, "route: weights", weights, expected, (size_t)c->n_used * c->tokens);
 }
@@ -48,13 +55,20 @@ float *run_route_case(struct fixture *fixture, const struct route_case *c)
     /* scores lower than those of the experts left out */
     for (size_t i = 0; i < c->n_experts; i++) bias[i] = 0.2f * bias[i] - 1;
     if (c->ties) make_ties(logits, n);
+    float *given = fixture_room(fixture, (size_t)c->n_used * c->tokens, sizeof *given);
+    for (size_t i = 0; i < (size_t)c->n_used * c->tokens; i++)
+        given[i] = (float)(random_bits(&seed) % (i % 3 ? c->n_experts : c->n_experts / 3 + 1));
     fixture_describe(
         fixture,
         "%u of %u experts, %u tokens, %s, %u of %u groups by score %u%s%s%s, floor %g, scale %g, logits "
-        "of %g, gap %u",
-        c->n_used, c->n_experts, c->tokens, c->function ? "sigmoid" : "softmax", c->n_groups_used,
-        c->n_groups, c->group_score, c->bias ? ", bias" : "", c->normalise ? ", normalised" : "",
-        c->ties ? ", ties" : "", (double)c->floor, (double)c->scale, (double)c->size, c->gap);
+        "of %g, gap %u%s",
+        c->n_used, c->n_experts, c->tokens,
+        c->function == ENGINE_ROUTE_SOFTMAX   ? "softmax"
+        : c->function == ENGINE_ROUTE_SIGMOID ? "sigmoid"
+                                              : "root of softplus",
+        c->n_groups_used, c->n_groups, c->group_score, c->bias ? ", bias" : "",
+        c->normalise ? ", normalised" : "", c->ties ? ", ties" : "", (double)c->floor, (double)c->scale,
+        (double)c->size, c->gap, c->given ? ", experts given" : "");
     const struct fixture_gaps gaps = {.row = c->gap};
     const uint64_t ne[4] = {c->n_used, c->tokens, 1, 1};
     struct engine_op_route args = {
@@ -72,11 +86,12 @@ float *run_route_case(struct fixture *fixture, const struct route_case *c)
         .normalise = c->normalise,
         .floor = c->floor,
         .scale = c->scale,
+        .chosen = c->given ? fixture_strided(fixture, c->n_used, c->tokens, 1, &gaps, given) : NULL,
     };
     fixture_run(fixture, ENGINE_OP_ROUTE, &args);
     int32_t *ids = fixture_hold(fixture, fixture_read_rows(fixture, args.ids));
     float *weights = fixture_hold(fixture, fixture_read(fixture, args.weights));
-    check_route(fixture, c, &args, logits, c->bias ? bias : NULL, ids, weights);
+    check_route(fixture, c, &args, logits, c->bias ? bias : NULL, c->given ? given : NULL, ids, weights);
     return fixture_release(fixture, weights);
 }
 
@@ -84,6 +99,8 @@ size_t route_case_size(const struct route_case *c)
 {
     return (size_t)c->n_used * c->tokens;
 }
+
+enum { GIVEN = 16 }; /* added to the function: experts are given */
 
 static void each_route(const struct case_group *group, case_visitor *visit, void *user)
 {
@@ -128,7 +145,10 @@ static void each_route(const struct case_group *group, case_visitor *visit, void
         for (size_t j = 0; j < COUNT(tokens); j++) {
             struct some_case c = {
                 CASE_ROUTE, cases[i].n_groups > 1 ? "groups" : "no groups", j > 0, {.route = cases[i]}};
-            c.as.route.function = group->argument;
+            c.as.route.function = group->argument % GIVEN;
+            c.as.route.given = group->argument >= GIVEN;
+            /* of given experts, no weight may vanish */
+            if (c.as.route.given && (cases[i].bias || cases[i].n_groups > 1 || cases[i].size > 100)) continue;
             c.as.route.tokens = tokens[j];
             visit(user, &c);
         }
@@ -601,6 +621,9 @@ static void each_large_scan(const struct case_group *group, case_visitor *visit,
 static const struct case_group groups[] = {
     {"route", "softmax", each_route, ENGINE_ROUTE_SOFTMAX},
     {"route", "sigmoid", each_route, ENGINE_ROUTE_SIGMOID},
+    {"route 1.5", "root of softplus", each_route, ENGINE_ROUTE_SQRT_SOFTPLUS},
+    {"route 1.5", "given experts, softmax", each_route, GIVEN + ENGINE_ROUTE_SOFTMAX},
+    {"route 1.5", "given experts, root of softplus", each_route, GIVEN + ENGINE_ROUTE_SQRT_SOFTPLUS},
     {"concat", "heads", each_concat, false},
     {"concat", "one row for all heads", each_concat, true},
     {"conv", "states", each_conv, 0},

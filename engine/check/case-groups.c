@@ -27,6 +27,7 @@ void each_case_group(group_visitor *visit, void *user)
     each_attention_group(visit, user);
     each_pick_group(visit, user);
     each_block_group(visit, user);
+    each_stream_group(visit, user);
     each_matmul_group(visit, user);
 }
 

@@ -48,10 +48,15 @@ static void expect_row(const struct rows_case *c, const struct second *shape, si
         reference_norm(c->kind, x, c->n, c->epsilon, y, c->bias ? bias : NULL, out);
         return;
     }
+    const struct engine_op_activate numbers = {.activation = c->activation,
+                                               .limit = c->limit,
+                                               .alpha = c->alpha,
+                                               .beta = c->beta,
+                                               .gamma = c->gamma};
     for (size_t i = 0; i < c->n; i++) {
         const float *factor = y ? &y[shape->n == 1 ? 0 : i] : NULL;
         if (c->op == ENGINE_OP_ACTIVATE) {
-            out[i] = reference_activate(c->activation, c->limit, c->alpha, (double)x[i], factor);
+            out[i] = reference_activate(&numbers, (double)x[i], factor);
             continue;
         }
         /* one that is missing here */
@@ -80,7 +85,9 @@ static void run_rows_op(struct fixture *fixture, const struct rows_case *c, cons
                                             .output = out,
                                             .activation = c->activation,
                                             .limit = c->limit,
-                                            .alpha = c->alpha};
+                                            .alpha = c->alpha,
+                                            .beta = c->beta,
+                                            .gamma = c->gamma};
     const void *args = c->op == ENGINE_OP_NORM       ? (void *)&norm
                        : c->op == ENGINE_OP_ACTIVATE ? (void *)&activation
                                                      : (void *)&binary;
@@ -180,14 +187,21 @@ static void each_activation(const struct case_group *group, case_visitor *visit,
 {
     static const float limits[] = {7, 0.25f, 50}, alphas[] = {1.702f, 1, -0.5f};
     const uint32_t activation = group->argument;
-    const bool gated = activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED,
-               limited =
-                   gated || activation == ENGINE_ACTIVATION_CLAMP || activation == ENGINE_ACTIVATION_SOFTCAP;
+    const bool is_xielu = activation == ENGINE_ACTIVATION_XIELU,
+               takes_alpha = activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED || is_xielu,
+               gated = activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED ||
+                       activation == ENGINE_ACTIVATION_SILU_CLAMPED,
+               limited = gated || activation == ENGINE_ACTIVATION_CLAMP ||
+                         activation == ENGINE_ACTIVATION_SOFTCAP || is_xielu;
     for (size_t i = 0; i < (limited ? COUNT(limits) : 1); i++) {
         struct rows_case c = {.op = ENGINE_OP_ACTIVATE,
                               .activation = activation,
-                              .limit = limited ? limits[i] : 0,
-                              .alpha = gated ? alphas[i] : 0};
+                              .limit = !limited   ? 0
+                                       : is_xielu ? 1e-6f * limits[i]
+                                                  : limits[i],
+                              .alpha = takes_alpha ? alphas[i] : 0,
+                              .beta = is_xielu ? 0.25f * alphas[2 - i] : 0,
+                              .gamma = is_xielu ? 0.01f * limits[i] : 0};
         if (!gated) each_size("no factor", &c, visit, user);
         c.second = true;
         each_size("factor", &c, visit, user);
@@ -394,6 +408,8 @@ static const struct case_group groups[] = {
     {"activate", "soft cap", each_activation, ENGINE_ACTIVATION_SOFTCAP},
     {"activate", "swiglu, clamped", each_activation, ENGINE_ACTIVATION_SWIGLU_CLAMPED},
     {"activate", "exp", each_activation, ENGINE_ACTIVATION_EXP},
+    {"activate 1.5", "silu, clamped", each_activation, ENGINE_ACTIVATION_SILU_CLAMPED},
+    {"activate 1.5", "xielu", each_activation, ENGINE_ACTIVATION_XIELU},
     {"rope", "magnitude, adjacent pairs", each_magnitude, ENGINE_ROPE_ADJACENT},
     {"rope", "magnitude, halves", each_magnitude, ENGINE_ROPE_HALVES},
 };

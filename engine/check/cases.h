@@ -37,10 +37,10 @@ struct rows_case {
     struct fixture_gaps gaps;
     uint32_t activation;
     float epsilon;
-    bool single;        /* ADD, MUL: b is one number for each of a's rows */
-    uint32_t kind;      /* NORM: enum engine_norm_kind */
-    bool bias;          /* NORM */
-    float limit, alpha; /* ACTIVATE */
+    bool single;                     /* ADD, MUL: b is one number for each of a's rows */
+    uint32_t kind;                   /* NORM: enum engine_norm_kind */
+    bool bias;                       /* NORM */
+    float limit, alpha, beta, gamma; /* ACTIVATE */
 };
 
 struct rope_case {
@@ -79,10 +79,11 @@ struct attention_case {
     bool slopes, sinks;
     float softcap;
     uint32_t chunk;
-    bool weights;       /* also wanted */
-    bool ahead;         /* tokens see beyond their own position, some to the end of their sequence */
-    uint32_t distances; /* with a bias for each distance up to this one; 0: none */
-    uint32_t n_picked;  /* each token sees no more than so many, at random, some none; 0: all */
+    bool weights;          /* also wanted */
+    bool ahead;            /* tokens see beyond their own position, some to the end of their sequence */
+    uint32_t distances;    /* with a bias for each distance up to this one; 0: none */
+    uint32_t n_picked;     /* each token sees no more than so many, at random, some none; 0: all */
+    bool earlier, logsums; /* after another attention; those of this one are wanted */
 };
 
 /* Writes the keys of such a case into a cache of its k_type. The cache must then hold what that type gives,
@@ -109,6 +110,7 @@ struct route_case {
     float size;   /* of the logits; 0: 1 */
     bool ties;    /* many logits are equal, others nearly so */
     uint32_t gap; /* bytes after each row */
+    bool given;   /* experts, some twice in a token's row */
 };
 
 struct concat_case {
@@ -132,6 +134,28 @@ struct scan_case {
     bool delta, erase, bonus;
     bool same; /* a and b are the tensor k */
     float scale;
+    struct fixture_gaps gaps;
+};
+
+/* no_weights: n_out is n_in; addend: with scales for each token, or of_weight. */
+struct mix_case {
+    uint32_t n, n_in, n_out, tokens;
+    bool no_weights, addend, of_weight;
+    struct fixture_gaps gaps;
+};
+
+struct hyper_case {
+    uint32_t n, n_iterations, tokens;
+    bool whole;          /* n (n + 2) inputs */
+    float epsilon, size; /* size: of the inputs */
+    uint32_t gap;
+};
+
+/* Sequences of length + 5 s positions, the last `tokens` of each in the batch, whose blocks are in a random
+ * order. Some tokens are left out. */
+struct pool_case {
+    uint32_t type, n, n_series, period, block_size, n_sequences, length, tokens;
+    float size; /* of the scores */
     struct fixture_gaps gaps;
 };
 
@@ -168,7 +192,10 @@ void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c
     KIND(ROUTE, route)                                                                                       \
     KIND(CONCAT, concat)                                                                                     \
     KIND(CONV, conv)                                                                                         \
-    KIND(SCAN, scan)
+    KIND(SCAN, scan)                                                                                         \
+    KIND(MIX, mix)                                                                                           \
+    KIND(HYPER, hyper)                                                                                       \
+    KIND(POOL, pool)
 
 /* Each kind's function runs a case and returns the output: of a router the weights, after its ids have been
  * found to be a choice that the operation allows; of picked positions, once they are found to be, their exact
@@ -213,6 +240,7 @@ void each_rows_group(group_visitor *visit, void *user);
 void each_attention_group(group_visitor *visit, void *user);
 void each_pick_group(group_visitor *visit, void *user);
 void each_block_group(group_visitor *visit, void *user);
+void each_stream_group(group_visitor *visit, void *user);
 void each_matmul_group(group_visitor *visit, void *user);
 /* Shapes as large as those of models, of operations that no type of weights multiplies. */
 void each_large_group(group_visitor *visit, void *user);

@@ -149,7 +149,7 @@ static void refuse_activate(struct suite *suite, const union op_args *good)
 static void refuse_activations(struct suite *suite, const union op_args *good)
 {
     union op_args activate = *good, matmul = example_make(&suite->fixture, example_at(0));
-    for (uint32_t i = ENGINE_ACTIVATION_CLAMP; i < ENGINE_ACTIVATION_EXP + 2; i++) {
+    for (uint32_t i = ENGINE_ACTIVATION_CLAMP; i < ENGINE_ACTIVATION_XIELU + 2; i++) {
         char what[80];
         snprintf(what, sizeof what, "activation %u of a product", i);
         matmul.matmul.activation = activate.activate.activation = i;
@@ -163,6 +163,12 @@ static void refuse_activations(struct suite *suite, const union op_args *good)
     activate.activate.activation = ENGINE_ACTIVATION_SWIGLU_CLAMPED;
     activate.activate.limit = 7, activate.activate.alpha = 1.702f, activate.activate.factor = NULL;
     expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, "a gated unit without a factor");
+    activate.activate.activation = ENGINE_ACTIVATION_SILU_CLAMPED, activate.activate.alpha = 0;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, "a gated unit without a factor");
+    activate = *good, activate.activate.beta = 1;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, "a beta that isn't taken");
+    activate = *good, activate.activate.gamma = 1;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &activate, ENGINE_OK, "a gamma that isn't taken");
 }
 
 static void refuse_rope(struct suite *suite, const union op_args *good)
@@ -244,7 +250,7 @@ static void refuse_route(struct suite *suite, const union op_args *good)
         float floor;
         uint32_t reserved;
     } wrong[] = {
-        {"a function that nobody knows", 2, 4, 2, 0, 1, 0, 0},
+        {"a function that nobody knows", 3, 4, 2, 0, 1, 0, 0},
         {"groups that don't divide", 0, 5, 2, 0, 1, 0, 0},
         {"more groups used than there are", 0, 4, 5, 0, 1, 0, 0},
         {"no groups used", 0, 4, 0, 0, 1, 0, 0},
@@ -263,6 +269,51 @@ static void refuse_route(struct suite *suite, const union op_args *good)
         bad->normalise = wrong[i].normalise, bad->floor = wrong[i].floor, bad->reserved = wrong[i].reserved;
         expect_refusal(suite, ENGINE_OP_ROUTE, &args, ENGINE_OK, wrong[i].what);
     }
+}
+
+static void refuse_given_route(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.route.bias = example_values(&suite->fixture, 12, 1);
+    expect_refusal(suite, ENGINE_OP_ROUTE, &bad, ENGINE_OK, "given experts and a bias");
+    bad = *good, bad.route.n_groups = 4, bad.route.n_groups_used = 2;
+    expect_refusal(suite, ENGINE_OP_ROUTE, &bad, ENGINE_OK, "given experts and groups");
+}
+
+static void refuse_attention_part(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.attention.earlier = NULL;
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK,
+                   "logsums of an earlier part that isn't there");
+    bad = *good, bad.attention.earlier_logsums = NULL;
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "an earlier part without logsums");
+    bad = *good, bad.attention.weights = example_floats(&suite->fixture, 12, 4, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights beside an earlier part");
+}
+
+static void refuse_mix(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.mix.scales = NULL;
+    expect_refusal(suite, ENGINE_OP_MIX, &bad, ENGINE_OK, "an addend without scales");
+    bad = *good, bad.mix.addend = NULL;
+    expect_refusal(suite, ENGINE_OP_MIX, &bad, ENGINE_OK, "scales without an addend");
+    bad = *good, bad.mix.weights = NULL;
+    expect_refusal(suite, ENGINE_OP_MIX, &bad, ENGINE_OK, "fewer rows than there are, without weights");
+}
+
+static void refuse_hyper(struct suite *suite, const union op_args *good)
+{
+    union op_args bad = *good;
+    bad.hyper.n = 3;
+    expect_refusal(suite, ENGINE_OP_HYPER, &bad, ENGINE_OK, "another number of streams");
+    bad = *good, bad.hyper.n_iterations = 0;
+    expect_refusal(suite, ENGINE_OP_HYPER, &bad, ENGINE_OK, "no iteration");
+    bad = *good, bad.hyper.epsilon = -1;
+    expect_refusal(suite, ENGINE_OP_HYPER, &bad, ENGINE_OK, "an epsilon below 0");
+    bad = *good, bad.hyper.reserved = 1;
+    expect_refusal(suite, ENGINE_OP_HYPER, &bad, ENGINE_OK, "a reserved field that isn't zero");
 }
 
 static void refuse_conv(struct suite *suite, const union op_args *good)
@@ -299,6 +350,7 @@ static const struct {
     {"attention, options", refuse_attention_options},
     {"attention, weights", refuse_attention_weights},
     {"attention, biases by distance", refuse_attention_distances},
+    {"attention, a part", refuse_attention_part},
     {"cache write", refuse_cache_write},
     {"rope", refuse_rope},
     {"norm", refuse_norm},
@@ -309,6 +361,9 @@ static const struct {
     {"activate", refuse_activate},
     {"activations", refuse_activations},
     {"route", refuse_route},
+    {"route, given experts", refuse_given_route},
+    {"mix", refuse_mix},
+    {"hyper", refuse_hyper},
     {"conv", refuse_conv},
     {"scan", refuse_scan},
 };

@@ -138,6 +138,14 @@ static void make_pick(struct fixture *fixture, union op_args *args)
                                          .picked = example_numbers(fixture, 2, 3)};
 }
 
+static void make_attention_part(struct fixture *fixture, union op_args *args)
+{
+    make_attention_of(fixture, args, 8);
+    args->attention.earlier = example_floats(fixture, 8, 4, 3);
+    args->attention.earlier_logsums = example_floats(fixture, 4, 3, 1);
+    args->attention.logsums = example_floats(fixture, 4, 3, 1);
+}
+
 static void make_cache_write(struct fixture *fixture, union op_args *args)
 {
     args->cache_write =
@@ -227,6 +235,13 @@ static void make_route(struct fixture *fixture, union op_args *args)
                                            .normalise = 1};
 }
 
+static void make_given_route(struct fixture *fixture, union op_args *args)
+{
+    make_route(fixture, args);
+    args->route.bias = NULL, args->route.n_groups = args->route.n_groups_used = 0;
+    args->route.function = ENGINE_ROUTE_SQRT_SOFTPLUS, args->route.chosen = example_floats(fixture, 3, 3, 1);
+}
+
 static void make_concat(struct fixture *fixture, union op_args *args)
 {
     args->concat = (struct engine_op_concat){.a = example_floats(fixture, 8, 4, 3),
@@ -278,6 +293,45 @@ static void make_scan_rates(struct fixture *fixture, union op_args *args)
     args->scan.decay = example_floats(fixture, 5, 4, 3), args->scan.rates = example_values(fixture, 8, 20);
 }
 
+static void make_mix(struct fixture *fixture, union op_args *args)
+{
+    args->mix = (struct engine_op_mix){.input = example_floats(fixture, 8, 4, 3),
+                                       .weights = example_floats(fixture, 4, 2, 3),
+                                       .addend = example_floats(fixture, 8, 3, 1),
+                                       .scales = example_floats(fixture, 2, 3, 1),
+                                       .output = example_floats(fixture, 8, 2, 3)};
+}
+
+static void make_scaled_mix(struct fixture *fixture, union op_args *args)
+{
+    make_mix(fixture, args);
+    args->mix.weights = NULL, args->mix.scales = example_values(fixture, 4, 1);
+    args->mix.output = example_floats(fixture, 8, 4, 3);
+}
+
+static void make_hyper(struct fixture *fixture, union op_args *args)
+{
+    args->hyper = (struct engine_op_hyper){.input = example_floats(fixture, 8, 3, 1),
+                                           .scale = example_values(fixture, 3, 1),
+                                           .base = example_values(fixture, 8, 1),
+                                           .output = example_floats(fixture, 8, 3, 1),
+                                           .n = 2,
+                                           .n_iterations = 3,
+                                           .epsilon = 1e-6f};
+}
+
+/* Three tokens at position 0 of a sequence of three blocks. */
+static void make_pool(struct fixture *fixture, union op_args *args)
+{
+    struct engine_tensor *zeroes = example_numbers(fixture, 3, 1);
+    args->pool = (struct engine_op_pool){.cache = example_cache(fixture, (uint64_t[]){8, 4, 4, 3}),
+                                         .bias = example_values(fixture, 16, 4),
+                                         .block_table = fixture_i32(fixture, 3, 1, (int32_t[]){0, 1, 2}),
+                                         .sequences = zeroes,
+                                         .positions = zeroes,
+                                         .output = example_floats(fixture, 8, 3, 1)};
+}
+
 static const struct example examples[] = {
     {ENGINE_OP_MATMUL, "matmul", make_matmul},
     {ENGINE_OP_MATMUL, "matmul, bias", make_biased_matmul},
@@ -290,6 +344,7 @@ static const struct example examples[] = {
     {ENGINE_OP_ATTENTION, "attention, weights", make_attention_weights},
     {ENGINE_OP_ATTENTION, "attention, biases by distance", make_attention_distances},
     {ENGINE_OP_ATTENTION, "attention, picked positions", make_attention_picked},
+    {ENGINE_OP_ATTENTION, "attention, a part", make_attention_part},
     {ENGINE_OP_CACHE_WRITE, "cache write", make_cache_write},
     {ENGINE_OP_ROPE, "rope", make_rope},
     {ENGINE_OP_ROPE, "rope, factors", make_rope_factors},
@@ -304,6 +359,7 @@ static const struct example examples[] = {
     {ENGINE_OP_ACTIVATE, "activate", make_activate},
     {ENGINE_OP_ACTIVATE, "activations", make_factor},
     {ENGINE_OP_ROUTE, "route", make_route},
+    {ENGINE_OP_ROUTE, "route, given experts", make_given_route},
     {ENGINE_OP_CONCAT, "concat", make_concat},
     {ENGINE_OP_CONCAT, "concat, one row for all heads", make_one_row_for_heads},
     {ENGINE_OP_CONV, "conv", make_conv},
@@ -311,6 +367,10 @@ static const struct example examples[] = {
     {ENGINE_OP_SCAN, "scan, delta rule", make_delta_rule},
     {ENGINE_OP_SCAN, "scan, rates", make_scan_rates},
     {ENGINE_OP_PICK, "pick", make_pick},
+    {ENGINE_OP_MIX, "mix", make_mix},
+    {ENGINE_OP_MIX, "mix, scaled by a weight", make_scaled_mix},
+    {ENGINE_OP_HYPER, "hyper", make_hyper},
+    {ENGINE_OP_POOL, "pool", make_pool},
 };
 
 const struct example *example_at(size_t i)

@@ -20,11 +20,12 @@ static double reference_clamp(double x, double limit)
 }
 
 /* The activation, and its possible error before a factor is multiplied with it. */
-static struct expected activation_of(uint32_t activation, double limit, double alpha, double x)
+static struct expected activation_of(const struct engine_op_activate *args, double x)
 {
-    const double size = fabs(x);
-    double g = fmin(x, limit); /* of SWIGLU_CLAMPED */
-    switch (activation) {
+    const double size = fabs(x), limit = (double)args->limit, alpha = (double)args->alpha,
+                 beta = (double)args->beta, gamma = (double)args->gamma;
+    double g = fmin(x, limit); /* of the gated units */
+    switch (args->activation) {
     case ENGINE_ACTIVATION_NONE: return (struct expected){x, 0};
     case ENGINE_ACTIVATION_SILU: return (struct expected){x * reference_sigmoid(x), 0};
     case ENGINE_ACTIVATION_GELU_ERF: return (struct expected){x / 2 * erfc(-x * sqrt(0.5)), 1e-6 * size};
@@ -42,16 +43,25 @@ static struct expected activation_of(uint32_t activation, double limit, double a
     case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
         return (struct expected){g * reference_sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
     case ENGINE_ACTIVATION_EXP: return (struct expected){exp(x), 2e-6 * exp(x)};
+    case ENGINE_ACTIVATION_SILU_CLAMPED:
+        return (struct expected){g * reference_sigmoid(g), 2e-6 * (g < 0 ? -g : g)};
+    case ENGINE_ACTIVATION_XIELU:
+        if (x > 0)
+            return (struct expected){alpha * x * x + beta * x, 1e-6 * (fabs(alpha) * x * x + fabs(beta * x))};
+        return (struct expected){gamma * (expm1(fmin(x, -limit)) - x) + beta * x,
+                                 1e-6 * (fabs(gamma) * (1 + size) + fabs(beta * x))};
     default: return (struct expected){NAN, 0}; /* one that is missing here: no result matches */
     }
 }
 
-struct expected reference_activate(uint32_t activation, float limit, float alpha, double x,
-                                   const float *factor)
+struct expected reference_activate(const struct engine_op_activate *args, double x, const float *factor)
 {
-    struct expected out = activation_of(activation, (double)limit, (double)alpha, x);
+    struct expected out = activation_of(args, x);
     double times = factor ? (double)*factor : 1;
-    if (activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED) times = 1 + reference_clamp(times, (double)limit);
+    if (args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED)
+        times = 1 + reference_clamp(times, (double)args->limit);
+    if (args->activation == ENGINE_ACTIVATION_SILU_CLAMPED)
+        times = reference_clamp(times, (double)args->limit);
     out.value *= times;
     out.bound = out.bound * fabs(times) + 1e-6 * fabs(out.value) + 1e-30;
     return out;
@@ -62,7 +72,8 @@ static struct expected activation_after(uint32_t activation, struct expected x)
 {
     /* Only the square is steeper than 1.13 anywhere. */
     double slope = activation == ENGINE_ACTIVATION_RELU_SQUARED ? 2 * (fmax(x.value, 0) + x.bound) : 1.13;
-    struct expected out = activation_of(activation, 0, 0, x.value);
+    const struct engine_op_activate args = {.activation = activation};
+    struct expected out = activation_of(&args, x.value);
     out.bound += x.bound * slope;
     return out;
 }
@@ -211,11 +222,13 @@ static double bias_at(const struct seen *seen, int64_t distance)
     return (double)seen->biases[(distance < -r ? -r : distance > r ? r : distance) + r];
 }
 
-void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size)
+double reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size)
 {
+    const bool has_earlier = seen->earlier && seen->earlier_logsum > -1e30;
     double *scores = weights, max = seen->sink ? (double)*seen->sink : -INFINITY;
     bool is_any = false;
-    *size = 0;
+    *size = has_earlier ? fabs(seen->earlier_logsum) : 0;
+    if (has_earlier) max = fmax(max, seen->earlier_logsum);
     for (size_t j = 0; j < seen->n; j++) {
         scores[j] = -INFINITY;
         if (seen->hidden && seen->hidden[j]) continue;
@@ -234,18 +247,23 @@ void reference_attend(const float *q, const struct seen *seen, double *out, doub
         max = fmax(max, scores[j]);
         *size = fmax(*size, sizes);
     }
-    double sum = seen->sink ? exp((double)*seen->sink - max) : 0;
-    for (size_t d = 0; d < seen->value_dim; d++) out[d] = 0;
     for (size_t j = 0; j < seen->n && !is_any; j++) weights[j] = 0;
-    if (!is_any) return;
+    for (size_t d = 0; d < seen->value_dim; d++) out[d] = 0;
+    if (!is_any && !has_earlier) return -1e30;
+    for (size_t j = 0; j < seen->n && !is_any; j++) scores[j] = -INFINITY;
+    double sum = has_earlier ? exp(seen->earlier_logsum - max) : 0;
+    for (size_t d = 0; d < seen->value_dim; d++) out[d] = has_earlier ? sum * (double)seen->earlier[d] : 0;
     for (size_t j = 0; j < seen->n; j++) {
         weights[j] = exp(scores[j] - max);
         sum += weights[j];
         for (size_t d = 0; d < seen->value_dim; d++)
             out[d] += weights[j] * seen->values[j * seen->value_stride + d];
     }
+    const double logsum = log(sum) + max;
+    if (seen->sink) sum += exp((double)*seen->sink - max);
     for (size_t d = 0; d < seen->value_dim; d++) out[d] /= sum;
     for (size_t j = 0; j < seen->n; j++) weights[j] /= sum;
+    return logsum;
 }
 
 double reference_attention_bound(double largest, double size)
@@ -311,8 +329,10 @@ void reference_route(const struct engine_op_route *args, size_t n_experts, const
         if ((double)logits[e] > max) max = (double)logits[e];
     for (size_t e = 0; e < n_experts; e++) sum += exp((double)logits[e] - max);
     for (size_t e = 0; e < n_experts; e++) {
-        p[e] = args->function == ENGINE_ROUTE_SIGMOID ? 1 / (1 + exp(-(double)logits[e]))
-                                                      : exp((double)logits[e] - max) / sum;
+        double x = (double)logits[e];
+        p[e] = args->function == ENGINE_ROUTE_SIGMOID         ? 1 / (1 + exp(-x))
+               : args->function == ENGINE_ROUTE_SQRT_SOFTPLUS ? sqrt(fmax(x, 0) + log1p(exp(-fabs(x))))
+                                                              : exp(x - max) / sum;
         c[e] = p[e] + (bias ? (double)bias[e] : 0);
     }
 }
@@ -391,16 +411,98 @@ bool reference_route_allows(const struct engine_op_route *args, size_t n_experts
     return any_set_allows(args, scores, c, n_experts, ids, n_used, 0, 0, args->n_groups_used);
 }
 
+void reference_route_given(const float *given, size_t n_used, int32_t *ids, double *times)
+{
+    for (size_t s = 0; s < n_used; s++) {
+        ids[s] = (int32_t)given[s], times[s] = 0;
+        for (size_t i = 0; i < n_used; i++) times[s] += given[i] == given[s];
+        for (size_t i = 0; i < s; i++)
+            if (given[i] == given[s]) ids[s] = -1;
+    }
+    for (size_t s = 0; s < n_used; s++) {
+        if (ids[s] >= 0) continue;
+        times[s] = 0;
+        bool taken = true;
+        while (taken) {
+            ids[s]++;
+            taken = false;
+            for (size_t i = 0; i < n_used; i++) taken = taken || (i != s && ids[i] == ids[s]);
+        }
+    }
+}
+
 void reference_route_weights(const struct engine_op_route *args, const double *p, const int32_t *ids,
-                             size_t n_used, struct expected *out)
+                             const double *times, size_t n_used, struct expected *out)
 {
     double sum = 0, scale = args->scale == 0 ? 1 : (double)args->scale;
-    for (size_t s = 0; s < n_used; s++) sum += p[ids[s]];
+    for (size_t s = 0; s < n_used; s++) sum += p[ids[s]] * (times ? times[s] : 1);
     if (args->normalise) scale /= fmax(sum, (double)args->floor);
     for (size_t s = 0; s < n_used; s++) {
-        out[s].value = p[ids[s]] * scale;
+        out[s].value = p[ids[s]] * scale * (times ? times[s] : 1);
         out[s].bound = 1e-5 * fabs(out[s].value) + 1e-30;
     }
+}
+
+/* ---- Streams -------------------------------------------------------------------------------------- */
+
+struct expected reference_sum(const float *numbers, const float *weights, size_t n)
+{
+    double sum = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        double term = (double)numbers[i] * (double)weights[i];
+        sum += term;
+        size += fabs(term);
+    }
+    return (struct expected){sum, 1e-6 * size + 1e-30};
+}
+
+/* Divides n numbers, `stride` apart, by their sum plus epsilon. */
+static void divide_by_sum(double *x, size_t n, size_t stride, double epsilon)
+{
+    double sum = epsilon;
+    for (size_t i = 0; i < n; i++) sum += x[i * stride];
+    for (size_t i = 0; i < n; i++) x[i * stride] /= sum;
+}
+
+void reference_hyper(const struct engine_op_hyper *args, size_t width, const float *x, const float *scale,
+                     const float *base, struct expected *out)
+{
+    double c[16 * 16], epsilon = (double)args->epsilon, largest = 0;
+    const size_t n = args->n;
+    for (size_t i = 0; i < width; i++) {
+        const size_t part = i < n ? 0 : i < 2 * n ? 1 : 2;
+        const double term = (double)scale[part] * (double)x[i], sum = term + (double)base[i];
+        largest = fmax(largest, fabs(term) + fabs((double)base[i]));
+        if (part == 0) out[i].value = reference_sigmoid(sum) + epsilon;
+        if (part == 1) out[i].value = 2 * reference_sigmoid(sum);
+        if (part == 2) c[i - 2 * n] = sum;
+    }
+    for (size_t j = 0; j < n && width > n; j++) {
+        double max = -INFINITY;
+        for (size_t k = 0; k < n; k++) max = c[j * n + k] > max ? c[j * n + k] : max;
+        for (size_t k = 0; k < n; k++) c[j * n + k] = exp(c[j * n + k] - max);
+        divide_by_sum(c + j * n, n, 1, 0);
+        for (size_t k = 0; k < n; k++) c[j * n + k] += epsilon;
+    }
+    for (uint32_t i = 0; i < args->n_iterations && width > n; i++) {
+        for (size_t j = 0; i > 0 && j < n; j++) divide_by_sum(c + j * n, n, 1, epsilon);
+        for (size_t k = 0; k < n; k++) divide_by_sum(c + k, n, n, epsilon);
+    }
+    for (size_t j = 0; j < n && width > n; j++)
+        for (size_t k = 0; k < n; k++) out[2 * n + k * n + j].value = c[j * n + k];
+    for (size_t i = 0; i < width; i++) out[i].bound = 2e-6 * (1 + largest);
+}
+
+struct expected reference_pool(const double *values, const double *scores, size_t n, double largest,
+                               double value)
+{
+    double max = -INFINITY, sum = 0, out = 0;
+    for (size_t j = 0; j < n; j++) max = scores[j] > max ? scores[j] : max;
+    for (size_t j = 0; j < n; j++) {
+        sum += exp(scores[j] - max);
+        out += exp(scores[j] - max) * values[j];
+    }
+    return (struct expected){out / sum, 2e-6 * fmax(1, largest) * value + 1e-30};
 }
 
 /* ---- States --------------------------------------------------------------------------------------- */

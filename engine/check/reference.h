@@ -36,10 +36,9 @@ double reference_matmul_share(bool quantised, double rounding);
 
 /* ---- Rows ---- */
 
-/* activation(x), times the factor unless that is NULL (1 + factor, clamped, for SWIGLU_CLAMPED, which
- * requires one). */
-struct expected reference_activate(uint32_t activation, float limit, float alpha, double x,
-                                   const float *factor);
+/* activation(x), times the factor unless that is NULL (clamped for SWIGLU_CLAMPED, plus 1, and SILU_CLAMPED,
+ * which require one). Of args it reads the activation and the numbers. */
+struct expected reference_activate(const struct engine_op_activate *args, double x, const float *factor);
 /* A row of n values, normed. `weight`, `bias`: [n] or NULL. */
 void reference_norm(uint32_t kind, const float *row, size_t n, float epsilon, const float *weight,
                     const float *bias, struct expected *out);
@@ -67,11 +66,13 @@ struct seen {
     const float *sink;            /* NULL: none */
     const float *biases;          /* [2 * n_biases + 1] by distance; NULL: none */
     int64_t n_biases;
-    const bool *hidden; /* [n] positions that are not seen after all; NULL: none */
+    const bool *hidden;   /* [n] positions that are not seen after all; NULL: none */
+    const float *earlier; /* [value_dim]; NULL: none */
+    double earlier_logsum;
 };
 /* `out` has room for value_dim, `weights` for n; zeros if nothing is seen. *size: the largest sum of |scale *
- * q * key| + slope * distance + |bias|. */
-void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size);
+ * q * key| + slope * distance + |bias|, and |earlier_logsum|. Returns the logsum. */
+double reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size);
 /* How far a value may be off if no value summed is larger than `largest`, and no position's sum is larger
  * than `size`. */
 double reference_attention_bound(double largest, double size);
@@ -95,9 +96,23 @@ void reference_route(const struct engine_op_route *args, size_t n_experts, const
 /* Whether `ids`, [n_used], is a choice that the operation allows. */
 bool reference_route_allows(const struct engine_op_route *args, size_t n_experts, const double *c,
                             const int32_t *ids, size_t n_used);
-/* The weights of a choice, [n_used]. */
+/* The experts of a token whose experts are given, and how often each counts. */
+void reference_route_given(const float *given, size_t n_used, int32_t *ids, double *times);
+/* The weights of a choice, [n_used]. `times`: NULL: each counts once. */
 void reference_route_weights(const struct engine_op_route *args, const double *p, const int32_t *ids,
-                             size_t n_used, struct expected *out);
+                             const double *times, size_t n_used, struct expected *out);
+
+/* ---- Streams ---- */
+
+/* The sum of n numbers by weights. */
+struct expected reference_sum(const float *numbers, const float *weights, size_t n);
+/* A token of ENGINE_OP_HYPER: `width` numbers x, and base and output; scale. */
+void reference_hyper(const struct engine_op_hyper *args, size_t width, const float *x, const float *scale,
+                     const float *base, struct expected *out);
+/* Values [n] by the softmax of scores [n]. `largest`: the largest |score| + |bias|, `value`: the largest
+ * |value|. */
+struct expected reference_pool(const double *values, const double *scores, size_t n, double largest,
+                               double value);
 
 /* ---- States ---- */
 

@@ -317,12 +317,45 @@ void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, co
     for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
         for (int input = 0; input < INPUT_COUNT; input++)
             if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_SOURCE_TABLE &&
-                input != INPUT_OUTPUT_ROWS && input != INPUT_REACH)
+                input != INPUT_OUTPUT_ROWS && input != INPUT_REACH && input < INPUT_POOLED_TABLE)
                 inputs[input][i] = inputs[input][n_tokens - 1];
         inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = inputs[INPUT_WINDOW_SLOTS][i] = -1;
         inputs[INPUT_STATES][i] = inputs[INPUT_SOURCE_SLOTS][i] = inputs[INPUT_SOURCE_LAST][i] = -1;
+        for (int k = 0; k < GRAPH_PERIODS; k++)
+            inputs[INPUT_POOLED_SLOTS + k][i] = inputs[INPUT_POOLED_LAST + k][i] = -1;
     }
     for (uint32_t i = n_wanted; i < key->n_outputs; i++) inputs[INPUT_OUTPUT_ROWS][i] = 0;
+}
+
+/* Of a token at a position and in a slot: where pooled rows are kept, and which it sees. */
+static void write_pooled(const struct engine_context *context, uint32_t i, int32_t position, int32_t slot)
+{
+    int32_t *const *inputs = context->inputs;
+    for (int k = 0; k < GRAPH_PERIODS; k++) {
+        const int32_t period = (int32_t)context->plan->info.periods[k];
+        if (period == 0) continue;
+        const int32_t rows = period < KV_BLOCK_SIZE ? KV_BLOCK_SIZE / period : 1,
+                      place = period < KV_BLOCK_SIZE ? slot % KV_BLOCK_SIZE / period : 0;
+        inputs[INPUT_POOLED_SLOTS + k][i] =
+            (position + 1) % period == 0 ? slot / KV_BLOCK_SIZE * rows + place : -1;
+        inputs[INPUT_POOLED_LAST + k][i] = (position + 1) / period - 1;
+        inputs[INPUT_POOLED_STARTS + k][i] = position - position % period;
+    }
+}
+
+/* The blocks that pooled rows of longer periods are in: those of the last position of each. */
+static void write_pooled_table(const struct engine_context *context, const struct shape_key *key,
+                               uint32_t sequence)
+{
+    const int32_t *blocks = kv_blocks(context->kv, sequence);
+    for (int k = 0; k < GRAPH_PERIODS; k++) {
+        const size_t step = context->plan->info.periods[k] / KV_BLOCK_SIZE;
+        if (step < 2) continue;
+        const size_t width = key->table_width / step > 0 ? key->table_width / step : 1,
+                     n = kv_blocks_for(kv_length(context->kv, sequence)) / step;
+        int32_t *row = &context->inputs[INPUT_POOLED_TABLE + k][(size_t)sequence * width];
+        for (size_t i = 0; i < n; i++) row[i] = blocks[(i + 1) * step - 1];
+    }
 }
 
 /* Writes each sequence's blocks. Entries that no token sees keep older numbers of blocks. */
@@ -333,6 +366,7 @@ static void write_tables(const struct engine_context *context, const struct shap
         size_t row = (size_t)s * key->table_width, n = kv_blocks_for(kv_length(context->kv, s));
         ENGINE_ASSERT(n <= key->table_width);
         memcpy(&context->inputs[INPUT_BLOCK_TABLE][row], kv_blocks(context->kv, s), n * sizeof(int32_t));
+        write_pooled_table(context, key, s);
         if (plan->n_window_blocks > 0)
             kv_window_table(context->kv, s, &context->inputs[INPUT_WINDOW_TABLE][row]);
         if (context->sources)
@@ -384,6 +418,7 @@ static int start_part(struct engine_context *context, const struct engine_batch 
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
         ENGINE_ASSERT(inputs[INPUT_SLOTS][i] >= 0); /* check_batch has made sure of room */
+        write_pooled(context, i, inputs[INPUT_POSITIONS][i], inputs[INPUT_SLOTS][i]);
         if (context->sources)
             inputs[INPUT_SOURCE_LAST][i] = (int32_t)kv_length(context->sources, sequence) - 1;
         if (plan->n_window_blocks > 0)

@@ -16,6 +16,8 @@ static int create_inputs(struct engine_context *context)
     sizes[INPUT_BLOCK_TABLE] = (size_t)plan->n_sequences * kv_blocks_for(plan->n_context);
     if (plan->n_window_blocks > 0) sizes[INPUT_WINDOW_TABLE] = sizes[INPUT_BLOCK_TABLE];
     if (plan->info.has_source) sizes[INPUT_SOURCE_TABLE] = sizes[INPUT_BLOCK_TABLE];
+    for (int i = 0; i < GRAPH_PERIODS; i++)
+        if (plan->info.periods[i] > 0) sizes[INPUT_POOLED_TABLE + i] = sizes[INPUT_BLOCK_TABLE];
     for (int i = 0; i < INPUT_COUNT; i++) {
         context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
         if (!context->inputs[i]) return error_memory("inputs");

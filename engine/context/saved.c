@@ -237,8 +237,9 @@ static int saved_write(struct writer *writer, const void *data, size_t size)
 /* Wipes the positions of a block beyond the sequence: they may be another's. */
 static void wipe(const struct plan_cache *cache, unsigned char *block, uint64_t size, uint32_t n_positions)
 {
-    uint64_t head = cache->row_size * KV_BLOCK_SIZE, used = cache->row_size * n_positions;
     ENGINE_ASSERT(n_positions <= KV_BLOCK_SIZE);
+    uint64_t head = cache->row_size * cache->n_rows,
+             used = cache->row_size * (n_positions * cache->n_rows / KV_BLOCK_SIZE);
     for (uint64_t start = 0; start < size; start += head) memset(block + start + used, 0, head - used);
 }
 

@@ -70,7 +70,8 @@ static bool is_per_head(const struct engine_op_matmul *args)
 static bool stands_alone(uint32_t activation)
 {
     return activation == ENGINE_ACTIVATION_CLAMP || activation == ENGINE_ACTIVATION_SOFTCAP ||
-           activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED || activation == ENGINE_ACTIVATION_EXP;
+           activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED || activation == ENGINE_ACTIVATION_EXP ||
+           activation == ENGINE_ACTIVATION_SILU_CLAMPED || activation == ENGINE_ACTIVATION_XIELU;
 }
 
 /* activation(gate x input) * (up x input) */

@@ -18,6 +18,9 @@
 
 enum value_kind { VALUE_ACTIVATION, VALUE_WEIGHT, VALUE_INPUT, VALUE_CACHE };
 
+/* Lengths of pooled blocks that a model may have, see arch_info.periods. */
+#define GRAPH_PERIODS 2
+
 /* Inputs: I32 unless another type is given. */
 enum graph_input {
     INPUT_TOKENS,        /* [n_tokens] */
@@ -43,7 +46,12 @@ enum graph_input {
     INPUT_SOURCE_SLOTS, /* [n_tokens]: where it is kept */
     INPUT_SOURCE_TABLE, /* [source_width, n_sequences] */
     INPUT_SOURCE_LAST,  /* [n_tokens]: the last position of the source of the token's sequence, or -1 */
-    INPUT_COUNT
+    /* Of caches of pooled rows, see graph_pooled_cache: one input for each of GRAPH_PERIODS. */
+    INPUT_POOLED_SLOTS, /* [n_tokens]: where the row of the block that the token ends is kept, or -1 */
+    INPUT_POOLED_LAST = INPUT_POOLED_SLOTS + GRAPH_PERIODS, /* [n_tokens]: the last row that it sees, or -1 */
+    INPUT_POOLED_STARTS = INPUT_POOLED_LAST + GRAPH_PERIODS, /* [n_tokens]: the first position of its block */
+    INPUT_POOLED_TABLE = INPUT_POOLED_STARTS + GRAPH_PERIODS, /* [pooled_width, n_sequences] */
+    INPUT_COUNT = INPUT_POOLED_TABLE + GRAPH_PERIODS
 };
 
 struct value {
@@ -100,8 +108,9 @@ struct graph_cache {
     /* [width, block_size, n_heads, n_blocks or n_window_blocks]; states: F32 [.., n_states]. */
     struct value *value;
     uint32_t layer;
-    bool windowed; /* has INPUT_WINDOW_SLOTS and INPUT_WINDOW_TABLE */
-    bool is_state; /* what a sequence keeps at any length, see graph_state */
+    bool windowed;   /* has INPUT_WINDOW_SLOTS and INPUT_WINDOW_TABLE */
+    bool is_state;   /* what a sequence keeps at any length, see graph_state */
+    uint32_t period; /* of graph.periods: its number plus 1, see graph_pooled_cache; 0: a row is a position */
     enum graph_pool pool;
 };
 
@@ -157,6 +166,7 @@ struct graph {
     size_t n_watches;
     struct value *inputs[INPUT_COUNT]; /* NULL: not used by this graph */
     struct value *logits;              /* F32 [n_vocab, n_outputs]; NULL: an encoder's graph */
+    uint32_t periods[GRAPH_PERIODS];   /* positions of a pooled row */
     uint32_t layer;                    /* layer of the nodes and weights added next */
     /* Names of tensors in layers begin with this; NULL: with nothing. They count layers from `part_layer`
      * on. */
@@ -239,6 +249,11 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
 /* The same for a cache of another pool than that of sequences. */
 struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool);
 
+/* Declares a cache of rows that graph_pool_blocks gives: one for each block of `period` positions, a divisor
+ * or a multiple of the cache's block size. `number`: of that period, below GRAPH_PERIODS. It is kept where the
+ * last position of the block is. */
+struct value *graph_pooled_cache(struct graph *graph, uint64_t width, uint32_t period, uint32_t number);
+
 /* Cache `number` of an earlier layer, in the order in which it has declared them. The nodes that use it run
  * where it is. */
 struct value *graph_cache_of(struct graph *graph, uint32_t layer, size_t number);
@@ -254,6 +269,14 @@ void graph_watch(struct graph *graph, uint32_t kind, uint32_t layer, struct valu
  * only go from [n, columns] to [n / k, k, columns]. */
 struct value *graph_reshape(struct graph *graph, struct value *value, uint64_t ne0, uint64_t ne1,
                             uint64_t ne2);
+/* A table of whole numbers (I32) [ne0, ne1], each from 0 to `end` - 1, as F32. */
+struct value *graph_table(struct graph *graph, uint64_t ne0, uint64_t ne1, uint32_t end, const char *name,
+                          ...) ENGINE_PRINTF(5, 6);
+
+/* The rows of a matrix [k, rows * n] as n matrices [k, rows], as a weight named `name`. */
+struct value *graph_split_rows(struct graph *graph, const struct model_tensor *source, uint64_t k,
+                               uint64_t rows, uint64_t n, const char *name);
+
 /* A view of elements first … first + n - 1 of each row. Also works on caches. */
 struct value *graph_slice(struct graph *graph, struct value *value, uint64_t first, uint64_t n);
 
@@ -285,7 +308,8 @@ struct route_options {
     uint32_t n_groups, n_groups_used, group_score;
     bool normalise;
     float floor, scale;
-    struct value *bias; /* or NULL */
+    struct value *bias;   /* or NULL */
+    struct value *chosen; /* [n_used, columns]: the experts, as numbers; NULL: the best are chosen */
 };
 struct routes graph_route(struct graph *graph, struct value *logits, const struct route_options *options);
 
@@ -306,13 +330,34 @@ struct value *graph_activate(struct graph *graph, struct value *input, struct va
 /* The same for activations with parameters. */
 struct value *graph_activate_limited(struct graph *graph, struct value *input, struct value *factor,
                                      uint32_t activation, float limit, float alpha);
+/* The same with all numbers that there are. */
+struct curve_options {
+    float limit, alpha, beta, gamma;
+};
+struct value *graph_activate_curve(struct graph *graph, struct value *input, struct value *factor,
+                                   uint32_t activation, const struct curve_options *options);
+
+/* Sums of streams [n, n_in, columns] by weights [n_in, n_out, columns], or the streams themselves with NULL,
+ * plus addend [n, columns] by scales [n_out, columns], or a weight [n_out], unless both are NULL. */
+struct value *graph_mix(struct graph *graph, struct value *streams, struct value *weights,
+                        struct value *addend, struct value *scales);
+
+struct hyper_options {
+    uint32_t n, n_iterations;
+    float epsilon;
+    struct value *scale, *base;
+};
+/* The weights of hyper-connections: input and output [n or n (n + 2), columns], see ENGINE_OP_HYPER. */
+struct value *graph_hyper(struct graph *graph, struct value *input, const struct hyper_options *options);
+
 /* Joins the rows of a and b. b may have one row for all heads of a token. */
 struct value *graph_concat(struct graph *graph, struct value *a, struct value *b);
 
 struct rope_options {
     uint32_t n_dims, pairs;
     float theta, position_scale, magnitude;
-    struct value *factors; /* or NULL */
+    struct value *factors;      /* or NULL */
+    enum graph_input positions; /* 0: INPUT_POSITIONS */
 };
 struct value *graph_rope(struct graph *graph, struct value *input, const struct rope_options *options);
 void graph_cache_write(struct graph *graph, struct value *cache, struct value *input);
@@ -324,6 +369,9 @@ struct attention_options {
     struct value *distance_bias;  /* or NULL */
     struct value *picked;         /* I32 [n, n_tokens], the positions that tokens see; or NULL: all */
     bool both_ways;               /* tokens see all of their sequence, which the batch has as a whole */
+    /* What an attention to another cache has given, or NULL; it had no sinks. */
+    struct value *earlier, *earlier_logsums;
+    struct value **logsums; /* gets those of this one, unless it is NULL */
 };
 /* Also hands out the weights if the shape asks for those of the current layer. */
 struct value *graph_attention(struct graph *graph, struct value *q, struct value *k, struct value *v,
@@ -335,6 +383,10 @@ struct value *graph_pick(struct graph *graph, struct value *q, struct value *wei
                          uint64_t n);
 /* What the last graph_pick has returned, for layers that share its choice; NULL: there was none. */
 struct value *graph_last_picked(const struct graph *graph);
+
+/* Each block of positions of a cache [n, .., 2 or 4, ..] as one row, for the tokens that end one; zeros for
+ * others: [n, n_tokens]. bias: [n or 2 n, period], see ENGINE_OP_POOL. */
+struct value *graph_pool_blocks(struct graph *graph, struct value *cache, struct value *bias);
 
 /* Causal convolution of each channel: input [n, n_tokens], weight [taps, n], state [n, taps - 1]. */
 struct value *graph_conv(struct graph *graph, struct value *input, struct value *weight, struct value *state);

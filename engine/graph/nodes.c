@@ -196,8 +196,8 @@ struct value *graph_scale(struct graph *graph, struct value *value, float factor
     return graph_mul(graph, value, graph_constant(graph, value->tensor.ne[0], factor));
 }
 
-struct value *graph_activate_limited(struct graph *graph, struct value *input, struct value *factor,
-                                     uint32_t activation, float limit, float alpha)
+struct value *graph_activate_curve(struct graph *graph, struct value *input, struct value *factor,
+                                   uint32_t activation, const struct curve_options *options)
 {
     if (!have(graph, "activate", input, input)) return NULL;
     struct value *output = add_like(graph, input);
@@ -207,8 +207,17 @@ struct value *graph_activate_limited(struct graph *graph, struct value *input, s
                                                   .factor = tensor_of(factor),
                                                   .output = &output->tensor,
                                                   .activation = activation,
-                                                  .limit = limit,
-                                                  .alpha = alpha}});
+                                                  .limit = options->limit,
+                                                  .alpha = options->alpha,
+                                                  .beta = options->beta,
+                                                  .gamma = options->gamma}});
+}
+
+struct value *graph_activate_limited(struct graph *graph, struct value *input, struct value *factor,
+                                     uint32_t activation, float limit, float alpha)
+{
+    return graph_activate_curve(graph, input, factor, activation,
+                                &(struct curve_options){.limit = limit, .alpha = alpha});
 }
 
 struct value *graph_activate(struct graph *graph, struct value *input, struct value *factor,
@@ -305,7 +314,8 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
                                         .group_score = options->group_score,
                                         .normalise = options->normalise,
                                         .floor = options->floor,
-                                        .scale = options->scale}});
+                                        .scale = options->scale,
+                                        .chosen = tensor_of(options->chosen)}});
     return graph->status ? none : routes;
 }
 
@@ -313,7 +323,8 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
 
 struct value *graph_rope(struct graph *graph, struct value *input, const struct rope_options *options)
 {
-    struct value *positions = graph_input(graph, INPUT_POSITIONS), *factors = options->factors;
+    enum graph_input where = options->positions ? options->positions : INPUT_POSITIONS;
+    struct value *positions = graph_input(graph, where), *factors = options->factors;
     if (!have(graph, "rope", input, positions)) return NULL;
     struct value *output = add_like(graph, input);
     if (!output) return NULL;
@@ -337,6 +348,31 @@ static bool is_windowed(const struct graph *graph, const struct value *cache)
     return graph->caches[cache->index].windowed;
 }
 
+/* The number of a cache's period, or -1 if its rows are positions. */
+static int pooled_number(const struct graph *graph, const struct value *cache)
+{
+    return (int)graph->caches[cache->index].period - 1;
+}
+
+/* The last row of a cache that tokens see: at their position, or of the last block that has ended. */
+static enum graph_input positions_of(const struct graph *graph, const struct value *cache)
+{
+    int number = pooled_number(graph, cache);
+    return number >= 0 ? (enum graph_input)(INPUT_POOLED_LAST + number) : INPUT_POSITIONS;
+}
+
+/* The input that has the blocks of a cache's sequences. A row of a longer period is in one of several
+ * blocks. */
+static enum graph_input table_of(const struct graph *graph, const struct value *cache)
+{
+    const struct graph_cache *of = &graph->caches[cache->index];
+    if (of->period && graph->periods[of->period - 1] > graph->shape.block_size)
+        return (enum graph_input)(INPUT_POOLED_TABLE + of->period - 1);
+    return of->windowed              ? INPUT_WINDOW_TABLE
+           : of->pool == POOL_SOURCE ? INPUT_SOURCE_TABLE
+                                     : INPUT_BLOCK_TABLE;
+}
+
 static bool is_source(const struct graph *graph, const struct value *cache)
 {
     return graph->caches[cache->index].pool == POOL_SOURCE;
@@ -345,9 +381,11 @@ static bool is_source(const struct graph *graph, const struct value *cache)
 void graph_cache_write(struct graph *graph, struct value *cache, struct value *input)
 {
     if (!have(graph, "cache write", cache, input)) return;
-    enum graph_input where = is_windowed(graph, cache) ? INPUT_WINDOW_SLOTS
-                             : is_source(graph, cache) ? INPUT_SOURCE_SLOTS
-                                                       : INPUT_SLOTS;
+    int number = pooled_number(graph, cache);
+    enum graph_input where = number >= 0                 ? (enum graph_input)(INPUT_POOLED_SLOTS + number)
+                             : is_windowed(graph, cache) ? INPUT_WINDOW_SLOTS
+                             : is_source(graph, cache)   ? INPUT_SOURCE_SLOTS
+                                                         : INPUT_SLOTS;
     struct value *slots = graph_input(graph, where);
     if (!slots) return;
     add_node(graph, ENGINE_OP_CACHE_WRITE,
@@ -373,10 +411,9 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                               const struct attention_options *options)
 {
     if (!have(graph, "attention", q, k)) return NULL;
-    enum graph_input where = INPUT_POSITIONS, blocks = is_windowed(graph, k) ? INPUT_WINDOW_TABLE
-                                                       : is_source(graph, k) ? INPUT_SOURCE_TABLE
-                                                                             : INPUT_BLOCK_TABLE;
-    struct value *table = graph_input(graph, blocks), *sequences = graph_input(graph, INPUT_SEQUENCES);
+    enum graph_input where = positions_of(graph, k);
+    struct value *table = graph_input(graph, table_of(graph, k)),
+                 *sequences = graph_input(graph, INPUT_SEQUENCES);
     if (is_source(graph, k))
         where = INPUT_SOURCE_LAST;
     else if (options->both_ways)
@@ -385,8 +422,12 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
     struct value *positions = graph_input(graph, where);
     if (!have(graph, "attention", v, table) || !sequences || !positions) return NULL;
     struct value *output = add_activation(graph, v->tensor.ne[0], q->tensor.ne[1], q->tensor.ne[2]);
-    struct value *weights = watched_weights(graph, q, k, table);
+    bool is_part = options->earlier || options->logsums;
+    struct value *weights = is_part ? NULL : watched_weights(graph, q, k, table);
+    struct value *logsums =
+        options->logsums ? add_activation(graph, q->tensor.ne[1], q->tensor.ne[2], 1) : NULL;
     if (!output || graph->status) return NULL;
+    if (options->logsums) *options->logsums = logsums;
     return add_node(graph, ENGINE_OP_ATTENTION,
                     &(union op_args){.attention = {.q = &q->tensor,
                                                    .k = &k->tensor,
@@ -403,15 +444,19 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                                                    .chunk = options->chunk,
                                                    .weights = tensor_of(weights),
                                                    .distance_bias = tensor_of(options->distance_bias),
-                                                   .picked = tensor_of(options->picked)}});
+                                                   .picked = tensor_of(options->picked),
+                                                   .earlier = tensor_of(options->earlier),
+                                                   .earlier_logsums = tensor_of(options->earlier_logsums),
+                                                   .logsums = tensor_of(logsums)}});
 }
 
 struct value *graph_pick(struct graph *graph, struct value *q, struct value *weights, struct value *k,
                          uint64_t n)
 {
-    struct value *table = graph_input(graph, INPUT_BLOCK_TABLE),
+    if (!have(graph, "pick", k, k)) return NULL;
+    struct value *table = graph_input(graph, table_of(graph, k)),
                  *sequences = graph_input(graph, INPUT_SEQUENCES),
-                 *positions = graph_input(graph, INPUT_POSITIONS);
+                 *positions = graph_input(graph, positions_of(graph, k));
     if (!have(graph, "pick", q, k) || !have(graph, "pick", weights, table) || !sequences || !positions)
         return NULL;
     struct value *picked =
@@ -432,6 +477,57 @@ struct value *graph_last_picked(const struct graph *graph)
     for (size_t i = graph->n_nodes; i-- > 0;)
         if (graph->nodes[i].op == ENGINE_OP_PICK) return value_of(graph->nodes[i].args.pick.picked);
     return NULL;
+}
+
+struct value *graph_pool_blocks(struct graph *graph, struct value *cache, struct value *bias)
+{
+    if (!have(graph, "pool", cache, bias)) return NULL;
+    struct value *table = graph_input(graph, table_of(graph, cache)),
+                 *sequences = graph_input(graph, INPUT_SEQUENCES),
+                 *positions = graph_input(graph, INPUT_POSITIONS);
+    if (!have(graph, "pool", table, sequences) || !positions) return NULL;
+    struct value *output = add_activation(graph, cache->tensor.ne[0], graph->shape.n_tokens, 1);
+    if (!output) return NULL;
+    return add_node(graph, ENGINE_OP_POOL,
+                    &(union op_args){.pool = {.cache = &cache->tensor,
+                                              .bias = &bias->tensor,
+                                              .block_table = &table->tensor,
+                                              .sequences = &sequences->tensor,
+                                              .positions = &positions->tensor,
+                                              .output = &output->tensor}});
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------------- */
+
+struct value *graph_mix(struct graph *graph, struct value *streams, struct value *weights,
+                        struct value *addend, struct value *scales)
+{
+    if (!have(graph, "mix", streams, streams)) return NULL;
+    const uint64_t *x = streams->tensor.ne, n_out = weights ? weights->tensor.ne[1] : x[1];
+    struct value *output = add_activation(graph, x[0], n_out, x[2]);
+    if (!output) return NULL;
+    return add_node(graph, ENGINE_OP_MIX,
+                    &(union op_args){.mix = {.input = &streams->tensor,
+                                             .weights = tensor_of(weights),
+                                             .addend = tensor_of(addend),
+                                             .scales = tensor_of(scales),
+                                             .output = &output->tensor}});
+}
+
+struct value *graph_hyper(struct graph *graph, struct value *input, const struct hyper_options *options)
+{
+    if (!have(graph, "hyper", input, options->scale) || !have(graph, "hyper", input, options->base))
+        return NULL;
+    struct value *output = add_like(graph, input);
+    if (!output) return NULL;
+    return add_node(graph, ENGINE_OP_HYPER,
+                    &(union op_args){.hyper = {.input = &input->tensor,
+                                               .scale = &options->scale->tensor,
+                                               .base = &options->base->tensor,
+                                               .output = &output->tensor,
+                                               .n = options->n,
+                                               .n_iterations = options->n_iterations,
+                                               .epsilon = options->epsilon}});
 }
 
 /* ---- States -------------------------------------------------------------------------------------------- */

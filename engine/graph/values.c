@@ -303,6 +303,42 @@ struct value *graph_rows(struct graph *graph, const struct model_tensor *source,
     return add_derived(graph, derived_view(graph->derived, source, first, (uint64_t[3]){ne0, ne1, 1}, name));
 }
 
+struct value *graph_table(struct graph *graph, uint64_t ne0, uint64_t ne1, uint32_t end, const char *format,
+                          ...)
+{
+    FORMAT_NAME(name, format);
+    const struct model_tensor *source = find_tensor(graph, name, false);
+    if (!source || !has_shape(graph, source, (uint64_t[3]){ne0, ne1, 1})) return NULL;
+    char own[160];
+    snprintf(own, sizeof own, "%s.table", name);
+    const struct model_tensor *found = derived_find(graph->derived, own);
+    if (found) return graph_add_weight(graph, found);
+    if (source->type != ENGINE_TYPE_I32) {
+        graph_fail(graph, "the tensor %s is %s; it must be I32", name, type_info(source->type)->name);
+        return NULL;
+    }
+    float *values;
+    found = derived_numbers(graph->derived, source, ne0, ne1, own, &values);
+    for (uint64_t i = 0; found && source->data && i < ne0 * ne1; i++) {
+        int32_t number;
+        memcpy(&number, (const uint8_t *)source->data + i * sizeof number, sizeof number);
+        values[i] = (float)number;
+        if (number >= 0 && (uint32_t)number < end) continue;
+        graph_fail(graph, "the tensor %s has %d; its numbers must be from 0 to %u", name, number, end - 1);
+        return NULL;
+    }
+    return add_derived(graph, found);
+}
+
+struct value *graph_split_rows(struct graph *graph, const struct model_tensor *source, uint64_t k,
+                               uint64_t rows, uint64_t n, const char *name)
+{
+    if (graph->status || !has_shape(graph, source, (uint64_t[3]){k, rows * n, 1})) return NULL;
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    if (found) return graph_add_weight(graph, found);
+    return add_derived(graph, derived_view(graph->derived, source, 0, (uint64_t[3]){k, rows, n}, name));
+}
+
 struct value *graph_stack(struct graph *graph, const struct model_tensor *const *parts, uint64_t k,
                           uint64_t rows, uint64_t n, const char *name)
 {
@@ -352,6 +388,12 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
     uint64_t ne[4] = {shape->n_tokens, 1, 1, 1};
     if (input == INPUT_OUTPUT_ROWS) ne[0] = shape->n_outputs;
     if (input == INPUT_REACH) ne[1] = 2;
+    if (input >= INPUT_POOLED_TABLE) {
+        uint32_t period = graph->periods[input - INPUT_POOLED_TABLE];
+        uint64_t width = shape->table_width / (period / shape->block_size);
+        ne[0] = width > 0 ? width : 1;
+        ne[1] = shape->n_sequences;
+    }
     if (input == INPUT_QUERY_SCALES) {
         ne[0] = 1;
         ne[1] = shape->n_tokens;
@@ -379,7 +421,9 @@ static struct value *add_cache(struct graph *graph, uint64_t width, uint64_t n_h
                         model_path(graph->model), width, type_info(type)->name);
         return NULL;
     }
-    uint64_t ne[4] = {width, shape->block_size, n_heads, n_blocks};
+    uint32_t period = cache->period ? graph->periods[cache->period - 1] : 1;
+    uint64_t rows = period < shape->block_size ? shape->block_size / period : 1;
+    uint64_t ne[4] = {width, rows, n_heads, n_blocks};
     struct value *value = graph_add_value(graph, VALUE_CACHE, type, ne);
     if (!value || !graph_grow(graph, &graph->caches, graph->n_caches, sizeof *graph->caches)) return NULL;
     value->index = (uint32_t)graph->n_caches;
@@ -395,6 +439,16 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
     const struct graph_cache cache = {.windowed = windowed && shape->n_window_blocks > 0};
     return add_cache(graph, width, n_heads, shape->cache_type,
                      cache.windowed ? shape->n_window_blocks : shape->n_blocks, &cache);
+}
+
+struct value *graph_pooled_cache(struct graph *graph, uint64_t width, uint32_t period, uint32_t number)
+{
+    const struct graph_shape *shape = &graph->shape;
+    const struct graph_cache cache = {.period = number + 1};
+    ENGINE_ASSERT(number < GRAPH_PERIODS);
+    ENGINE_ASSERT(period > 0 && (shape->block_size % period == 0 || period % shape->block_size == 0));
+    graph->periods[number] = period;
+    return add_cache(graph, width, 1, shape->cache_type, shape->n_blocks, &cache);
 }
 
 struct value *graph_cache_of(struct graph *graph, uint32_t layer, size_t number)

@@ -20,7 +20,8 @@ struct plan_weight {
 struct plan_cache {
     size_t entry;      /* of its layer's caches */
     uint64_t size;     /* bytes */
-    uint64_t row_size; /* bytes that a head keeps of a position */
+    uint64_t row_size; /* bytes that a head keeps of a position, or of a pooled row */
+    uint32_t n_rows;   /* those of a block */
     uint32_t n_blocks; /* of its pool */
     enum graph_pool pool;
     bool windowed;

@@ -72,6 +72,9 @@ static struct work attention_work(const struct engine_op_attention *args, const 
     double seen = n * first + n * (n + 1) / 2, positions = first + n;
     if (args->window && seen > n * window) seen = n * window;
     if (args->window && positions > window + n) positions = window + n;
+    /* Rows that stand for blocks of positions are as many fewer as a block of the cache has. */
+    const double share = (double)args->k->ne[1] / KV_BLOCK_SIZE;
+    seen *= share, positions *= share;
     return (struct work){positions * (double)args->k->ne[2] * (row_bytes(args->k) + row_bytes(args->v)),
                          2 * heads * (double)(args->k->ne[0] + args->v->ne[0]) * seen, ENGINE_TYPE_F32, 0};
 }

@@ -23,7 +23,9 @@
     X(CLAMP, clamp, identity)                                                                                \
     X(SOFTCAP, softcap, identity)                                                                            \
     X(SWIGLU_CLAMPED, swiglu_clamped, one_and_clamped)                                                       \
-    X(EXP, exp_of, identity)
+    X(EXP, exp_of, identity)                                                                                 \
+    X(SILU_CLAMPED, silu_clamped, clamp)                                                                     \
+    X(XIELU, xielu, identity)
 
 static inline bool activation_is_known(uint32_t activation)
 {

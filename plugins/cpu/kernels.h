@@ -77,6 +77,11 @@ struct scan_piece {
     float *out; /* [SCAN_COLUMNS, n_tokens] */
 };
 
+/* The numbers of an activation that takes any, as in engine_op_activate. */
+struct curve {
+    float limit, alpha, beta, gamma;
+};
+
 typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,
                            size_t n_padded);
 
@@ -111,9 +116,9 @@ struct kernels {
     void (*mul)(const float *a, const float *b, float *out, size_t n);
     void (*add_number)(const float *a, float b, float *out, size_t n);
     void (*mul_number)(const float *a, float b, float *out, size_t n);
-    /* out = activation (of activations.h) of x, times the activation's form of factor (for SWIGLU_CLAMPED;
-     * otherwise factor itself) unless factor is NULL. */
-    void (*activate)(uint32_t activation, float limit, float alpha, const float *x, const float *factor,
+    /* out = activation (of activations.h) of x, times the activation's form of factor (for SWIGLU_CLAMPED
+     * and SILU_CLAMPED; otherwise factor itself) unless factor is NULL. curve: NULL is zeros. */
+    void (*activate)(uint32_t activation, const struct curve *curve, const float *x, const float *factor,
                      float *out, size_t n);
     /* kind: enum engine_norm_kind; weight and bias may be NULL. */
     void (*norm)(uint32_t kind, float epsilon, const float *x, const float *weight, const float *bias,
@@ -162,6 +167,8 @@ struct kernels {
     void (*exponentials)(const float *x, float *out, size_t n);
     /* out = out * a + x * b */
     void (*scale_add)(float *out, float a, const float *x, float b, size_t n);
+    /* out[i] = sum over j < n_rows of weights[j] * rows[j][i], i < n; n_rows > 0 */
+    void (*sum_rows)(const float *const *rows, const float *weights, size_t n_rows, size_t n, float *out);
 };
 
 /* The tables that were compiled, in isa.c's order of preference. */

@@ -152,7 +152,7 @@ static void product_finish(const struct work *work, const struct matmul_step *st
                            size_t panel, float *sums, const float *gate)
 {
     size_t first = panel * PANEL, n_rows = smaller(PANEL, step->rows - first), n = group->n * PANEL;
-    if (gate) work->kernels->activate(step->activation, 0, 0, gate, sums, sums, n);
+    if (gate) work->kernels->activate(step->activation, NULL, gate, sums, sums, n);
     if (step->scale != 1)
         for (size_t i = 0; i < n; i++) sums[i] *= step->scale;
     if (step->bias) {
@@ -161,7 +161,7 @@ static void product_finish(const struct work *work, const struct matmul_step *st
             for (size_t r = 0; r < n_rows; r++) sums[t * PANEL + r] += bias[r];
     }
     if (!gate && step->activation != ENGINE_ACTIVATION_NONE)
-        work->kernels->activate(step->activation, 0, 0, sums, NULL, sums, n);
+        work->kernels->activate(step->activation, NULL, sums, NULL, sums, n);
     if (step->mixed) return;
     for (size_t t = 0, slot, token; t < group->n; t++, sums += PANEL) {
         group_row(group, t, &slot, &token);

@@ -182,7 +182,8 @@ void attention_change_scores(const struct attention *op, const struct work *work
 {
     int64_t position = attention_number(&op->positions, token), ahead = position - (int64_t)first;
     if (op->softcap > 0)
-        work->kernels->activate(ENGINE_ACTIVATION_SOFTCAP, op->softcap, 0, scores, NULL, scores, n);
+        work->kernels->activate(ENGINE_ACTIVATION_SOFTCAP, &(struct curve){.limit = op->softcap}, scores,
+                                NULL, scores, n);
     if (op->picked.ne[0] > 0) {
         const int32_t *picked = view_row(&op->picked, token, 0, 0);
         change_picked(op, head, position, picked + first, scores, smaller(n, op->picked.ne[0] - first));

@@ -20,6 +20,8 @@ enum {
     SPLIT_TASKS = 8 /* for each thread: if few tokens make more, they take several heads at once */
 };
 
+#define NOTHING (-1e30F) /* a logsum of no positions */
+
 /* How many of n picked positions, in ascending order, lie before `position`. -1 comes last. */
 static size_t picked_before(const int32_t *picked, size_t n, size_t position)
 {
@@ -89,23 +91,47 @@ static float factor_with_sink(float max, float sum, float sink)
     return share / (share * sum + expf(sink - larger));
 }
 
+/* Of a head of a token: `sums` times exp(max), and what earlier attentions gave. `sums`: NULL if the token
+ * sees nothing here; sum is then 0 and max the least. */
+static void write_head(const struct attention *op, const struct work *work, size_t head, size_t token,
+                       const float *sums, float max, float sum)
+{
+    float *out = view_row(&op->output, head, token, 0), shares[2] = {1, 0};
+    const float *rows[2] = {sums, NULL};
+    size_t n_rows = sums != NULL;
+    if (op->earlier.data) {
+        float before = ((const float *)view_row(&op->earlier_logsums, token, 0, 0))[head];
+        float larger = fmaxf(max, before);
+        shares[0] = expf(max - larger);
+        shares[n_rows] = before > NOTHING ? expf(before - larger) : 0;
+        rows[n_rows] = view_row(&op->earlier, head, token, 0);
+        sum = sum * shares[0] * (float)(sums != NULL) + shares[n_rows++];
+        max = larger;
+    }
+    if (op->logsums.data)
+        ((float *)view_row(&op->logsums, token, 0, 0))[head] = sum > 0 ? max + logf(sum) : NOTHING;
+    if (!(sum > 0)) {
+        memset(out, 0, op->v.ne[0] * sizeof *out);
+        return;
+    }
+    float factor = op->sinks ? factor_with_sink(max, sum, op->sinks[head]) : 1 / sum;
+    for (size_t i = 0; i < n_rows; i++) shares[i] *= factor;
+    work->kernels->sum_rows(rows, shares, n_rows, op->v.ne[0], out);
+}
+
 static void write_output(const struct attention *op, const struct work *work, const struct queries *queries,
                          const struct partial *total)
 {
-    for (size_t i = 0; i < queries->n; i++) {
-        size_t head = head_of(op, queries, i);
-        float *out = view_row(&op->output, head, token_of(op, queries, i), 0);
-        const float *sums = total->out + i * value_size(op);
-        float factor =
-            op->sinks ? factor_with_sink(total->max[i], total->sum[i], op->sinks[head]) : 1 / total->sum[i];
-        work->kernels->mul_number(sums, factor, out, op->v.ne[0]);
-    }
+    for (size_t i = 0; i < queries->n; i++)
+        write_head(op, work, head_of(op, queries, i), token_of(op, queries, i),
+                   total->out + i * value_size(op), total->max[i], total->sum[i]);
 }
 
-static void write_zeros(const struct attention *op, size_t token, size_t kv_head)
+/* Of a token that sees nothing here. */
+static void write_nothing(const struct attention *op, const struct work *work, size_t token, size_t kv_head)
 {
     for (size_t r = 0; r < op->n_repeat; r++)
-        memset(view_row(&op->output, kv_head * op->n_repeat + r, token, 0), 0, op->v.ne[0] * sizeof(float));
+        write_head(op, work, kv_head * op->n_repeat + r, token, NULL, NOTHING, 0);
 }
 
 /* Queries of several tokens or several key/value heads. They are copied to `q`, where rows are padded, unless
@@ -233,7 +259,7 @@ static void run_split(const void *args, const struct work *work, size_t task)
     size_t n_heads = smaller(op->split_heads, op->k.ne[2] - kv_head);
     int32_t position = attention_position(op, work, token);
     if (position < 0) {
-        for (size_t h = 0; span == 0 && h < n_heads; h++) write_zeros(op, token, kv_head + h);
+        for (size_t h = 0; span == 0 && h < n_heads; h++) write_nothing(op, work, token, kv_head + h);
         return;
     }
     struct attention_range range = attention_range(op, token);
@@ -338,7 +364,7 @@ static void run_alone(const struct attention *op, const struct work *work, size_
         if (attention_position(op, work, token) >= 0)
             run_sequence(op, work, token, token + 1, 0, n_kv_heads, &course);
         else
-            for (size_t h = 0; h < n_kv_heads; h++) write_zeros(op, token, h);
+            for (size_t h = 0; h < n_kv_heads; h++) write_nothing(op, work, token, h);
     }
 }
 
@@ -358,7 +384,7 @@ static void run_groups(const void *args, const struct work *work, size_t task)
     }
     for (size_t token = begin; token < end;) {
         if (attention_position(op, work, token) < 0) {
-            write_zeros(op, token++, kv_head);
+            write_nothing(op, work, token++, kv_head);
             continue;
         }
         size_t first = token++;
@@ -375,6 +401,20 @@ static void run_groups(const void *args, const struct work *work, size_t task)
 
 /* ---- The operation --------------------------------------------------------------------------------- */
 
+/* What other attentions have given, and what others will take from this one. */
+static int check_parts(const struct request *request, const struct engine_op_attention *args,
+                       struct attention *op)
+{
+    int status = ENGINE_OK;
+    if (args->earlier) status = view_check(request, args->earlier, "earlier", VIEW_F32, &op->earlier);
+    if (args->earlier && !status)
+        status =
+            view_check(request, args->earlier_logsums, "earlier_logsums", VIEW_F32, &op->earlier_logsums);
+    if (args->logsums && !status)
+        status = view_check(request, args->logsums, "logsums", VIEW_F32, &op->logsums);
+    return status;
+}
+
 static int check(const struct request *request, const struct engine_op_attention *args, struct attention *op)
 {
     int status = view_check(request, args->q, "q", VIEW_F32, &op->q);
@@ -390,6 +430,7 @@ static int check(const struct request *request, const struct engine_op_attention
     if (!status) status = values_check(request, args->slopes, "slopes", &op->slopes);
     if (!status) status = values_check(request, args->sinks, "sinks", &op->sinks);
     if (!status) status = values_check(request, args->distance_bias, "distance_bias", &op->biases);
+    if (!status) status = check_parts(request, args, op);
     if (status) return status;
     const size_t *q = op->q.ne, *k = op->k.ne, *v = op->v.ne;
     if (k[0] > 65536 || v[0] > 65536 || q[1] > 65536 || op->block_table.ne[0] > INT32_MAX / k[1])
@@ -418,7 +459,10 @@ static struct attention *add_step(struct list *list, const struct attention *op,
     const struct view *inputs[] = {&op->q,         &op->k,         &op->v,     &op->block_table,
                                    &op->sequences, &op->positions, &op->picked};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) list_reads(list, inputs[i]);
+    if (op->earlier.data) list_reads(list, &op->earlier);
+    if (op->earlier.data) list_reads(list, &op->earlier_logsums);
     list_writes(list, &op->output);
+    if (op->logsums.data) list_writes(list, &op->logsums);
     return step;
 }
 

@@ -10,8 +10,9 @@
 
 struct attention {
     struct view q, k, v, block_table, sequences, positions, output;
-    struct view weights; /* ne[0] is 0 where they are not wanted */
-    struct view picked;  /* ne[0] is 0 where tokens see all positions */
+    struct view weights;                           /* ne[0] is 0 where they are not wanted */
+    struct view picked;                            /* ne[0] is 0 where tokens see all positions */
+    struct view earlier, earlier_logsums, logsums; /* or empty */
     float scale, softcap;
     uint32_t window, chunk;      /* not both */
     const float *slopes, *sinks; /* [n_heads], or NULL */

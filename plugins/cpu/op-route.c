@@ -14,7 +14,8 @@ enum { MAX_EXPERTS = 65536 };
 
 struct route_step {
     struct view logits, ids, weights;
-    const float *bias; /* or NULL */
+    struct view chosen; /* the experts if they are given; else empty */
+    const float *bias;  /* or NULL */
     uint32_t function, n_groups, n_groups_used, group_score;
     bool normalise;
     double floor, scale;
@@ -26,6 +27,7 @@ struct route_scratch {
     float *scores;       /* [n_experts], padded */
     float *group_scores; /* [n_groups] */
     int32_t *groups;     /* [n_groups_used] the chosen ones */
+    float *times;        /* [n_used] how often each of the experts is named */
 };
 
 static size_t padded(size_t n)
@@ -35,7 +37,7 @@ static size_t padded(size_t n)
 
 static size_t route_scratch_size(const struct route_step *step)
 {
-    return (padded(step->logits.ne[0]) + 2 * padded(step->n_groups)) * sizeof(float);
+    return (padded(step->logits.ne[0]) + 2 * padded(step->n_groups) + step->ids.ne[0]) * sizeof(float);
 }
 
 static struct route_scratch route_scratch(const struct route_step *step, uint8_t *own)
@@ -44,6 +46,7 @@ static struct route_scratch route_scratch(const struct route_step *step, uint8_t
     scratch.scores = (float *)(void *)own;
     scratch.group_scores = scratch.scores + padded(step->logits.ne[0]);
     scratch.groups = (int32_t *)(void *)(scratch.group_scores + padded(step->n_groups));
+    scratch.times = scratch.group_scores + 2 * padded(step->n_groups);
     return scratch;
 }
 
@@ -53,7 +56,12 @@ static void make_scores(const struct route_step *step, const struct kernels *ker
 {
     size_t n = step->logits.ne[0];
     if (step->function == ENGINE_ROUTE_SIGMOID) {
-        kernels->activate(ENGINE_ACTIVATION_SIGMOID, 0, 0, logits, NULL, scores, n);
+        kernels->activate(ENGINE_ACTIVATION_SIGMOID, NULL, logits, NULL, scores, n);
+        return;
+    }
+    if (step->function == ENGINE_ROUTE_SQRT_SOFTPLUS) {
+        kernels->activate(ENGINE_ACTIVATION_SOFTPLUS, NULL, logits, NULL, scores, n);
+        for (size_t i = 0; i < n; i++) scores[i] = sqrtf(scores[i]);
         return;
     }
     memcpy(scores, logits, n * sizeof *scores);
@@ -107,20 +115,59 @@ static void choose(const struct route_step *step, const struct route_scratch *sc
     }
 }
 
-/* The weights of the chosen ones. Where normalising finds nothing but zeros, beyond double precision, they
+static bool is_among(const int32_t *ids, size_t n, int32_t id)
+{
+    size_t i = 0;
+    while (i < n && ids[i] != id) i++;
+    return i < n;
+}
+
+/* The experts that are given, each once; where one is named again, the lowest number that is not named takes
+ * the place. */
+static void take_given(const struct route_step *step, const struct work *work, const float *given,
+                       int32_t *ids, float *times)
+{
+    size_t n_used = step->ids.ne[0], n_experts = step->logits.ne[0];
+    int32_t unnamed = 0;
+    for (size_t s = 0; s < n_used; s++) {
+        bool fits = given[s] >= 0 && given[s] < (float)n_experts;
+        if (!fits) work_fail(work, "route: a given expert is out of range");
+        int32_t id = fits ? (int32_t)given[s] : 0;
+        size_t first = 0;
+        while (first < s && ids[first] != id) first++;
+        ids[s] = first < s ? -1 : id;
+        times[s] = first == s;
+        if (first < s) times[first]++;
+    }
+    for (size_t s = 0; s < n_used; s++) {
+        if (ids[s] >= 0) continue;
+        while (is_among(ids, n_used, unnamed)) unnamed++;
+        ids[s] = unnamed;
+    }
+}
+
+static double probability(const struct route_step *step, double x, double max, double sum)
+{
+    switch (step->function) {
+    case ENGINE_ROUTE_SOFTMAX: return exp(x - max) / sum;
+    case ENGINE_ROUTE_SQRT_SOFTPLUS: return sqrt(fmax(x, 0) + log1p(exp(-fabs(x))));
+    default: return 1 / (1 + exp(-x));
+    }
+}
+
+/* The weights of the chosen ones; `times`: how often each counts, NULL: once. Where normalising finds nothing but zeros, beyond double precision, they
  * stay zeros. */
-static void weigh(const struct route_step *step, const float *logits, const int32_t *ids, float max,
-                  float sum, float *weights)
+static void weigh(const struct route_step *step, const float *logits, const int32_t *ids, const float *times,
+                  float max, float sum, float *weights)
 {
     size_t n_used = step->ids.ne[0];
-    bool softmax = step->function == ENGINE_ROUTE_SOFTMAX;
-    double total = 0, divisor = softmax ? (double)sum : 1;
+    double total = 0;
     for (int pass = 0; pass < 2; pass++) {
         double factor = step->scale;
         if (step->normalise) factor /= fmax(fmax(total, step->floor), DBL_MIN);
         for (size_t s = 0; s < n_used; s++) {
-            double x = (double)logits[ids[s]];
-            double p = softmax ? exp(x - (double)max) / divisor : 1 / (1 + exp(-x));
+            double p = probability(step, (double)logits[ids[s]], (double)max, (double)sum);
+            if (times) p *= (double)times[s];
             if (pass == 0)
                 total += p;
             else
@@ -141,8 +188,12 @@ static void run_route(const void *args, const struct work *work, size_t task)
         float max = 0, sum = 1;
         make_scores(step, work->kernels, logits, scratch.scores, &max, &sum);
         if (step->bias) work->kernels->add(scratch.scores, step->bias, scratch.scores, n);
-        choose(step, &scratch, ids);
-        weigh(step, logits, ids, max, sum, view_row(&step->weights, t, 0, 0));
+        if (step->chosen.data)
+            take_given(step, work, view_row(&step->chosen, t, 0, 0), ids, scratch.times);
+        else
+            choose(step, &scratch, ids);
+        weigh(step, logits, ids, step->chosen.data ? scratch.times : NULL, max, sum,
+              view_row(&step->weights, t, 0, 0));
     }
 }
 
@@ -155,6 +206,8 @@ static int check_operands(const struct request *request, const struct engine_op_
     if (!status) status = view_check(request, args->ids, "ids", VIEW_I32, &step->ids);
     if (!status) status = view_check(request, args->weights, "weights", VIEW_F32, &step->weights);
     if (!status) status = values_check(request, args->bias, "bias", &step->bias);
+    if (!status && args->chosen)
+        status = view_check(request, args->chosen, "chosen", VIEW_F32, &step->chosen);
     if (status || step->logits.ne[0] <= MAX_EXPERTS) return status;
     return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: %zu experts; the maximum is %d",
                   step->logits.ne[0], MAX_EXPERTS);
@@ -183,7 +236,7 @@ int op_route(const struct request *request, const void *arguments, struct list *
     int status = check_operands(request, args, &step);
     if (!status) status = check_groups(request, args, step.logits.ne[0], step.ids.ne[0]);
     if (status) return status;
-    if (args->function > ENGINE_ROUTE_SIGMOID)
+    if (args->function > ENGINE_ROUTE_SQRT_SOFTPLUS)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: unknown function %u", args->function);
     if (args->normalise > 1 || args->reserved)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: the arguments are from a later version");
@@ -202,6 +255,7 @@ int op_route(const struct request *request, const void *arguments, struct list *
     *added = step;
     list_reserve_own(list, route_scratch_size(&step));
     list_reads(list, &step.logits);
+    if (step.chosen.data) list_reads(list, &step.chosen);
     list_writes(list, &step.ids);
     list_writes(list, &step.weights);
     return ENGINE_OK;

@@ -18,7 +18,8 @@ struct rows_step {
     const float *b_row; /* one row for all, or NULL */
     const float *bias;
     bool b_is_number; /* rows of b have one element */
-    float epsilon, limit, alpha;
+    float epsilon;
+    struct curve curve;
 };
 
 static void run_row(const struct rows_step *step, const struct kernels *kernels, size_t row)
@@ -40,7 +41,7 @@ static void run_row(const struct rows_step *step, const struct kernels *kernels,
         else
             kernels->mul(a, b, out, n);
         break;
-    case ROWS_ACTIVATE: kernels->activate(step->kind, step->limit, step->alpha, a, b, out, n); break;
+    case ROWS_ACTIVATE: kernels->activate(step->kind, &step->curve, a, b, out, n); break;
     case ROWS_NORM: kernels->norm(step->kind, step->epsilon, a, b, step->bias, out, n); break;
     }
 }
@@ -107,18 +108,23 @@ int op_mul(const struct request *request, const void *args, struct list *list)
     return binary(request, args, list, ROWS_MUL);
 }
 
-/* limit and alpha are there where the activation takes them, and nowhere else. */
+/* The numbers are there where the activation takes them, and nowhere else. */
 static int check_numbers(const struct request *request, const struct engine_op_activate *args)
 {
+    bool is_xielu = args->activation == ENGINE_ACTIVATION_XIELU,
+         is_gated = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
     bool takes_limit = !activation_is_plain(args->activation) && args->activation != ENGINE_ACTIVATION_EXP;
-    bool takes_alpha = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
+    bool takes_alpha = is_gated || is_xielu;
     if (takes_limit ? !(args->limit > 0) || !isfinite(args->limit) : args->limit != 0)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u cannot use limit %g",
                       args->activation, (double)args->limit);
     if (takes_alpha ? !isfinite(args->alpha) : args->alpha != 0)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u cannot use alpha %g",
                       args->activation, (double)args->alpha);
-    if (args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED && !args->factor)
+    if (is_xielu ? !isfinite(args->beta) || !isfinite(args->gamma) : args->beta != 0 || args->gamma != 0)
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u cannot use beta %g, gamma %g",
+                      args->activation, (double)args->beta, (double)args->gamma);
+    if ((is_gated || args->activation == ENGINE_ACTIVATION_SILU_CLAMPED) && !args->factor)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u needs a factor",
                       args->activation);
     return ENGINE_OK;
@@ -127,8 +133,9 @@ static int check_numbers(const struct request *request, const struct engine_op_a
 int op_activate(const struct request *request, const void *arguments, struct list *list)
 {
     const struct engine_op_activate *args = arguments;
-    struct rows_step step = {
-        .op = ROWS_ACTIVATE, .kind = args->activation, .limit = args->limit, .alpha = args->alpha};
+    struct rows_step step = {.op = ROWS_ACTIVATE,
+                             .kind = args->activation,
+                             .curve = {args->limit, args->alpha, args->beta, args->gamma}};
     int status = check_in_out(request, args->input, "input", args->output, &step);
     if (!status && args->factor) status = view_check(request, args->factor, "factor", VIEW_F32, &step.b);
     if (status) return status;

@@ -226,6 +226,8 @@ static int check_attention(const struct gpu_request *request, struct gpu_call *c
     if (args->weights || args->picked)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
                           "attention: weights and picked positions are not supported");
+    if (args->earlier || args->logsums)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: parts are not supported");
     if (!(args->softcap >= 0) || (args->chunk > 0 && args->window > 0))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
                           "attention: softcap is negative, or chunk and window are combined");
@@ -273,7 +275,7 @@ static int check_activate(const struct gpu_request *request, struct gpu_call *ca
     bool is_gated_unit = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
     bool takes_limit = !is_plain(args->activation) && args->activation != ENGINE_ACTIVATION_EXP;
     if ((!takes_limit ? args->limit != 0 : !(args->limit > 0)) || (!is_gated_unit && args->alpha != 0) ||
-        (is_gated_unit && !args->factor))
+        (is_gated_unit && !args->factor) || args->beta != 0 || args->gamma != 0)
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
                           "activate: limit, alpha or factor do not suit activation %u", args->activation);
     return check_reserved(request, args->reserved);
@@ -285,6 +287,8 @@ static int check_route(const struct gpu_request *request, struct gpu_call *call)
     uint64_t n = args->logits->ne[0], n_used = args->ids->ne[0];
     if (args->function > ENGINE_ROUTE_SIGMOID || args->group_score > ENGINE_ROUTE_GROUP_TOP2)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: unknown function");
+    if (args->chosen)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: given experts are not supported");
     if (n > request->limits->max_experts)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: %llu experts are too many",
                           (unsigned long long)n);

@@ -15,7 +15,7 @@ static bool is_known(const struct some_case *c)
     const struct attention_case *a = &c->as.attention;
     if (c->kind == CASE_ROWS) return c->as.rows.single && c->as.rows.n == 1;
     return c->kind == CASE_ATTENTION && !a->value_dim && !a->slopes && !a->sinks && !a->chunk &&
-           !(a->softcap > 0) && !a->weights && !a->n_picked;
+           !(a->softcap > 0) && !a->weights && !a->n_picked && !a->earlier && !a->logsums;
 }
 
 static void expect_no(void *user, const struct some_case *c)

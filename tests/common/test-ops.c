@@ -17,8 +17,10 @@ static const struct {
     {"attention, options", " block_table[0] block_table[1] positions[1]"},
     {"attention, weights", " block_table[0] block_table[1] positions[1] weights[0]"},
     {"attention, biases by distance", " block_table[0] block_table[1] positions[1]"},
+    {"attention, a part", " block_table[0] block_table[1] positions[1]"},
     {"cache write", " cache[1] cache[3]"},
     {"get rows", " source[1]"},
+    {"route, given experts", " logits[0]"}, /* of which more may not be named */
     {"concat, one row for all heads", " b[1]"},
     {"conv", " state[2]"},
     {"scan", " state[3]"},
@@ -26,6 +28,7 @@ static const struct {
     {"scan, rates", " state[3]"},
     {"attention, picked positions", " block_table[0] block_table[1] positions[1] picked[0]"},
     {"pick", " k[1] k[3] block_table[0] block_table[1] picked[0]"},
+    {"pool", " cache[1] cache[3] bias[1] block_table[0] block_table[1]"},
 };
 
 static const char *dimensions_of(const char *what)

@@ -4,7 +4,7 @@
 
 /* In all lanes. */
 struct activation_numbers {
-    vf limit, alpha;
+    vf limit, alpha, beta, gamma;
 };
 
 typedef vf vector_activation(vf x, const struct activation_numbers *numbers);
@@ -127,6 +127,20 @@ static inline vf vf_swiglu_clamped(vf x, const struct activation_numbers *number
     return vf_sigmoid_times(g, vf_mul(numbers->alpha, g));
 }
 
+static inline vf vf_silu_clamped(vf x, const struct activation_numbers *numbers)
+{
+    vf g = vf_min(numbers->limit, x);
+    return vf_sigmoid_times(g, g);
+}
+
+static inline vf vf_xielu(vf x, const struct activation_numbers *numbers)
+{
+    vf linear = vf_mul(numbers->beta, x), least = vf_min(x, vf_sub(vf_zero(), numbers->limit));
+    vf below = vf_sub(vf_sub(vf_exp(least), vf_set1(1)), x);
+    vf above = vf_fma(vf_mul(numbers->alpha, x), x, linear);
+    return vf_if_above(x, vf_zero(), above, vf_fma(numbers->gamma, below, linear));
+}
+
 static inline vf vf_one_and_clamped(vf x, const struct activation_numbers *numbers)
 {
     return vf_add(vf_set1(1), vf_clamp(x, numbers));
@@ -151,10 +165,13 @@ FLATTEN void activate_row(vector_activation *of_x, vector_activation *of_factor,
     if (i < n) vf_store_end(out + i, n - i, of_x(vf_load_end(x + i, n - i), numbers));
 }
 
-static void activate(uint32_t activation, float limit, float alpha, const float *x, const float *factor,
+static void activate(uint32_t activation, const struct curve *curve, const float *x, const float *factor,
                      float *out, size_t n)
 {
-    const struct activation_numbers numbers = {vf_set1(limit), vf_set1(alpha)};
+    static const struct curve none;
+    const struct curve *of = curve ? curve : &none;
+    const struct activation_numbers numbers = {vf_set1(of->limit), vf_set1(of->alpha), vf_set1(of->beta),
+                                               vf_set1(of->gamma)};
     switch (activation) {
 #define X(NAME, of_x, of_factor)                                                                             \
     case ENGINE_ACTIVATION_##NAME:                                                                           \

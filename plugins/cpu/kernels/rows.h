@@ -52,6 +52,21 @@ static void scale_add(float *out, float a, const float *x, float b, size_t n)
         vf_store(out + i, vf_fma(vf_load(x + i), vf_set1(b), vf_mul(vf_load(out + i), vf_set1(a))));
 }
 
+static void sum_rows(const float *const *rows, const float *weights, size_t n_rows, size_t n, float *out)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf sum = vf_mul(vf_load(rows[0] + i), vf_set1(weights[0]));
+        for (size_t j = 1; j < n_rows; j++) sum = vf_fma(vf_load(rows[j] + i), vf_set1(weights[j]), sum);
+        vf_store(out + i, sum);
+    }
+    if (i == n) return;
+    vf sum = vf_mul(vf_load_end(rows[0] + i, n - i), vf_set1(weights[0]));
+    for (size_t j = 1; j < n_rows; j++)
+        sum = vf_fma(vf_load_end(rows[j] + i, n - i), vf_set1(weights[j]), sum);
+    vf_store_end(out + i, n - i, sum);
+}
+
 /* ---- Norm ------------------------------------------------------------------------------------------ */
 
 static float sum_of_squares(const float *x, size_t n)

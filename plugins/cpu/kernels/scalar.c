@@ -231,6 +231,15 @@ static void scan(const struct scan_piece *x)
         }
 }
 
+static void sum_rows(const float *const *rows, const float *weights, size_t n_rows, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        float sum = weights[0] * rows[0][i];
+        for (size_t j = 1; j < n_rows; j++) sum += weights[j] * rows[j][i];
+        out[i] = sum;
+    }
+}
+
 static void scale_add(float *out, float a, const float *x, float b, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = out[i] * a + x[i] * b;
@@ -280,4 +289,5 @@ const struct kernels kernels_scalar = {
     .scan = scan,
     .exponentials = exponentials,
     .scale_add = scale_add,
+    .sum_rows = sum_rows,
 };

@@ -14,7 +14,7 @@ void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t 
 void scalar_int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums);
 quantize_function scalar_quantize_fitted, scalar_quantize_q8_0;
-void scalar_activate(uint32_t activation, float limit, float alpha, const float *x, const float *factor,
+void scalar_activate(uint32_t kind, const struct curve *curve, const float *x, const float *factor,
                      float *out, size_t n);
 void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n);
 

@@ -58,4 +58,5 @@ const struct kernels KERNELS = {
     .scan = scan,
     .exponentials = exponentials,
     .scale_add = scale_add,
+    .sum_rows = sum_rows,
 };

@@ -44,6 +44,8 @@ static const struct {
     {ENGINE_ACTIVATION_SOFTCAP, {-5.70761759746783, -1.4774548210882, -0.12498671512987, 0, 0.249893761685885, 1.94729843227992, 6.00599973188881}},
     {ENGINE_ACTIVATION_SWIGLU_CLAMPED, {-7.81314309258431e-05, -0.32501340465877, -0.0698456582773692, 0, 0.13229969366267, -0.967829311572104, -41.9997187698199}},
     {ENGINE_ACTIVATION_EXP, {0.000335462627902512, 0.22313016014843, 0.882496902584595, 1, 1.28402541668774, 7.38905609893065, 8103.08392757538}},
+    {ENGINE_ACTIVATION_SILU_CLAMPED, {-0.0187796073061228, -0.547276571419069, -0.0146497070820701, 0, -0.0175680156526812, -2.64239123393365, -48.9553584914744}},
+    {ENGINE_ACTIVATION_XIELU, {1.25025159697093, -0.207652379888678, -0.0568773230615535, -7.49999625000125e-07, 0.203125, 6, 105.75}},
     /* clang-format on */
 };
 
@@ -53,12 +55,17 @@ Test(check_reference, activations)
     for (size_t i = 0; i < COUNT(activations); i++)
         for (size_t j = 0; j < N_X; j++) {
             const uint32_t activation = activations[i].activation;
-            const bool gated = activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
-            struct expected got = reference_activate(activation, 7, gated ? 1.702f : 0, (double)x[j],
-                                                     gated ? &x[N_X - 1 - j] : NULL);
-            expect_near(got.value, activations[i].values[j], gated ? 1e-6 : 1e-14,
+            const bool is_xielu = activation == ENGINE_ACTIVATION_XIELU,
+                       gated = activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED ||
+                               activation == ENGINE_ACTIVATION_SILU_CLAMPED;
+            struct engine_op_activate args = {
+                .activation = activation, .limit = 7, .alpha = gated ? 1.702f : 0};
+            if (is_xielu) args.limit = 1e-6f, args.alpha = 1.25f, args.beta = 0.5f, args.gamma = 0.75f;
+            struct expected got = reference_activate(&args, (double)x[j], gated ? &x[N_X - 1 - j] : NULL);
+            expect_near(got.value, activations[i].values[j], gated || is_xielu ? 1e-6 : 1e-14,
                         "activation"); /* 1.702f isn't 1.702 */
-            got = reference_activate(activation, 7, 1.702f, (double)x[j], &x[2]);
+            if (!is_xielu) args.alpha = 1.702f;
+            got = reference_activate(&args, (double)x[j], &x[2]);
             cr_assert(got.bound <= 1e-5 * fmax(fmax(1, fabs(got.value)), fabs((double)x[j])),
                       "%u of %g within %g", activation, (double)x[j], got.bound);
         }
@@ -309,7 +316,7 @@ Test(check_reference, routers)
         struct expected weights[N_USED];
         reference_route(args, N_EXPERTS, logits, routers[i].bias ? bias : NULL, p, c);
         cr_assert(reference_route_allows(args, N_EXPERTS, c, routers[i].ids, N_USED), "%s", routers[i].name);
-        reference_route_weights(args, p, routers[i].ids, N_USED, weights);
+        reference_route_weights(args, p, routers[i].ids, NULL, N_USED, weights);
         for (int s = 0; s < N_USED; s++)
             expect_near(weights[s].value, routers[i].weights[s], 1e-6, routers[i].name); /* float32 there */
         /* No other expert may take any of the places, nor may two change theirs. */
@@ -344,4 +351,50 @@ Test(check_reference, equal_and_nearly_equal_experts)
     cr_assert_not(reference_route_allows(&args, 4, equal, twice, 2));
     cr_assert_not(reference_route_allows(&args, 4, equal, none, 1));
     cr_assert_not(reference_route_allows(&args, 4, equal, beyond, 1));
+}
+
+/* As transformers' hyper-connections give them: three streams, four iterations. */
+Test(check_reference, hyper_connections)
+{
+    static const double wanted[] = {
+        0.139834993547307, 0.51349739648421,    0.635135591010801,  0.172154641666184,  0.943809251183226,
+        1.78898981728109,  0.447923936517315,   0.447923936517315,  0.103184358733475,  0.494777562148194,
+        0.494777562148194, 0.00949024812012061, 0.0193820345962826, 0.0193820345962826, 0.960147972966223};
+    static const float scale[] = {0.5f, -1.25f, 2};
+    const struct engine_op_hyper args = {.n = 3, .n_iterations = 4, .epsilon = 1e-3f};
+    float x[15], base[15];
+    struct expected got[15];
+    for (int i = 0; i < 15; i++) x[i] = (float)(i * 7 % 11 - 5) / 4, base[i] = (float)(i * 5 % 13 - 6) / 5;
+    reference_hyper(&args, 15, x, scale, base, got);
+    for (int i = 0; i < 15; i++) expect_near(got[i].value, wanted[i], 1e-7, "hyper"); /* 1e-3f isn't 1e-3 */
+}
+
+Test(check_reference, roots_of_softplus)
+{
+    static const float logits[] = {-8, -1.5f, -0.125f, 0, 0.25f, 2, 9};
+    static const double wanted[] = {0.0183141031146974, 0.44879090675141,  0.795360946562735,
+                                    0.832554611157698,  0.908812092722607, 1.45839912611156,
+                                    3.00002056696112};
+    const struct engine_op_route args = {.function = ENGINE_ROUTE_SQRT_SOFTPLUS};
+    double p[7], c[7];
+    reference_route(&args, 7, logits, NULL, p, c);
+    for (int i = 0; i < 7; i++) expect_near(p[i], wanted[i], 1e-14, "root of softplus");
+}
+
+Test(check_reference, given_experts)
+{
+    static const float given[] = {3, 1, 3, 0, 1};
+    int32_t ids[5];
+    double times[5];
+    static const int32_t wanted[] = {3, 1, 2, 0, 4};
+    static const double wanted_times[] = {2, 2, 0, 1, 0};
+    reference_route_given(given, 5, ids, times);
+    for (int i = 0; i < 5; i++) cr_assert(ids[i] == wanted[i] && times[i] == wanted_times[i], "expert %d", i);
+}
+
+Test(check_reference, pooled_rows)
+{
+    static const double values[] = {2, -4, 6, 8}, scores[] = {-1, 0.25, 1.5, 1};
+    const struct expected got = reference_pool(values, scores, 4, 1.5, 8);
+    expect_near(got.value, 4.99736411596477, 1e-13, "pool");
 }

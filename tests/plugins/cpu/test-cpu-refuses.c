@@ -270,7 +270,12 @@ Test(cpu_refuses, activations_with_the_wrong_numbers)
         {ENGINE_ACTIVATION_SWIGLU_CLAMPED, true, 7, NAN, ENGINE_ERROR_ARGUMENT},
         {ENGINE_ACTIVATION_EXP, true, 0, 0, ENGINE_OK},
         {ENGINE_ACTIVATION_EXP, false, 1, 0, ENGINE_ERROR_ARGUMENT},
-        {13, false, 0, 0, ENGINE_ERROR_UNSUPPORTED},
+        {ENGINE_ACTIVATION_SILU_CLAMPED, true, 10, 0, ENGINE_OK},
+        {ENGINE_ACTIVATION_SILU_CLAMPED, false, 10, 0, ENGINE_ERROR_ARGUMENT},
+        {ENGINE_ACTIVATION_SILU_CLAMPED, true, 10, 1, ENGINE_ERROR_ARGUMENT},
+        {ENGINE_ACTIVATION_XIELU, false, 1e-6f, 1, ENGINE_OK},
+        {ENGINE_ACTIVATION_XIELU, false, 0, 1, ENGINE_ERROR_ARGUMENT},
+        {15, false, 0, 0, ENGINE_ERROR_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct engine_op_activate args = {.struct_size = sizeof args,
@@ -420,7 +425,8 @@ Test(cpu_refuses, routes_that_lead_nowhere)
     REFUSED(ENGINE_ERROR_ARGUMENT, weights = floats(4, 2, 1));
     REFUSED(ENGINE_ERROR_ARGUMENT, logits = floats(2, 3, 1));
     REFUSED(ENGINE_ERROR_UNSUPPORTED, ids = floats(4, 3, 1));
-    REFUSED(ENGINE_ERROR_UNSUPPORTED, function = 2);
+    REFUSED(ENGINE_ERROR_UNSUPPORTED, function = 3);
+    REFUSED(ENGINE_ERROR_ARGUMENT, chosen = floats(4, 3, 1)); /* beside a bias and groups */
     REFUSED(ENGINE_ERROR_UNSUPPORTED, group_score = 2);
     REFUSED(ENGINE_ERROR_UNSUPPORTED, normalise = 2);
     REFUSED(ENGINE_ERROR_UNSUPPORTED, reserved = 1);
