@@ -7,13 +7,11 @@
 #include "arch/families.h"
 #include "model/hf/config.h"
 
-/* xIELU is positive * x^2 + linear * x above 0, and negative * (exp(x) - 1 - x) + linear * x below. The
- * published code takes exp(-1e-6) for all numbers from there to 0, which float32 hardly shows. */
+#define XIELU_LIMIT 1e-6f /* the published code's */
+
 struct apertus {
     struct decoder decoder;
-    struct xielu {
-        float positive, negative, linear;
-    } xielu[MAX_LAYERS];
+    struct curve_options xielu[MAX_LAYERS];
 };
 
 static float softplus(float x)
@@ -27,27 +25,13 @@ static void apertus_read(struct hparams *h, void *hparams, struct arch_info *inf
     struct decoder *d = &m->decoder;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
     for (uint32_t i = 0; i < d->n_layers; i++) {
-        m->xielu[i].linear = hparams_layer_number(h, "xielu.beta", i, d->n_layers);
-        m->xielu[i].positive = softplus(hparams_layer_number(h, "xielu.alpha_p", i, d->n_layers));
-        m->xielu[i].negative =
-            m->xielu[i].linear + softplus(hparams_layer_number(h, "xielu.alpha_n", i, d->n_layers));
+        m->xielu[i].limit = XIELU_LIMIT;
+        m->xielu[i].beta = hparams_layer_number(h, "xielu.beta", i, d->n_layers);
+        m->xielu[i].alpha = softplus(hparams_layer_number(h, "xielu.alpha_p", i, d->n_layers));
+        m->xielu[i].gamma =
+            m->xielu[i].beta + softplus(hparams_layer_number(h, "xielu.alpha_n", i, d->n_layers));
     }
     *info = decoder_info(d);
-}
-
-/* A sum of what the positive part p of x gives, and the negative part n = x - p. */
-static struct value *apertus_activate(struct graph *g, const struct xielu *numbers, struct value *x)
-{
-    uint64_t width = x ? x->tensor.ne[0] : 0;
-    struct value *p = graph_activate(g, x, NULL, ENGINE_ACTIVATION_RELU);
-    struct value *n = graph_add(g, x, graph_scale(g, p, -1));
-    struct value *square =
-        graph_add(g, graph_scale(g, p, numbers->positive), graph_constant(g, width, numbers->linear));
-    struct value *curve =
-        graph_scale(g, graph_activate(g, n, NULL, ENGINE_ACTIVATION_EXP), numbers->negative);
-    struct value *line = graph_scale(g, n, numbers->linear - numbers->negative);
-    struct value *sum = graph_add(g, graph_add(g, curve, line), graph_constant(g, width, -numbers->negative));
-    return graph_add(g, graph_mul(g, square, p), sum);
 }
 
 static void apertus_build(struct graph *g, const void *hparams)
@@ -60,7 +44,7 @@ static void apertus_build(struct graph *g, const void *hparams)
         struct value *heads = decoder_attention(g, d, decoder_norm(g, d, "attn_norm", x));
         x = graph_add(g, decoder_layer_output(g, d, x), heads);
         struct value *f = decoder_linear(g, "ffn_up", d->n_embd, n_ff, decoder_norm(g, d, "ffn_norm", x));
-        f = apertus_activate(g, &m->xielu[g->layer], f);
+        f = graph_activate_curve(g, f, NULL, ENGINE_ACTIVATION_XIELU, &m->xielu[g->layer]);
         x = graph_add(g, x, decoder_linear(g, "ffn_down", n_ff, d->n_embd, f));
         x = decoder_layer_end(g, d, x);
     }

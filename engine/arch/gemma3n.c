@@ -22,11 +22,6 @@ struct gemma3n {
     float cut[MAX_LAYERS];
 };
 
-/* The streams of all tokens, [n_embd, columns] each. */
-struct streams {
-    struct value *of[MAX_STREAMS];
-};
-
 static void gemma3n_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct gemma3n *gemma = hparams;
@@ -97,23 +92,31 @@ static struct value *project(struct graph *g, const struct decoder *d, const cha
     return graph_matmul(g, graph_rows(g, all, (uint64_t)i * d->n_embd, d->n_embd, d->n_embd, full), x);
 }
 
-/* All begin as projections of the embedding, of its magnitude. */
-static struct streams begin_streams(struct graph *g, const struct gemma3n *gemma, struct value *x)
+/* Streams are [n_embd, n_streams, columns]. Stream i, [n_embd, columns]. */
+static struct value *stream(struct graph *g, const struct gemma3n *gemma, struct value *streams, uint32_t i)
 {
-    struct streams streams = {.of = {x}};
-    struct value *target = magnitude(g, x);
-    for (uint32_t j = 1; j < gemma->n_streams; j++)
-        streams.of[j] = resize(g, project(g, &gemma->decoder, "altup_proj", j - 1, x), target);
-    return streams;
+    const uint64_t n_embd = gemma->decoder.n_embd, columns = streams ? streams->tensor.ne[2] : 0;
+    struct value *all = graph_reshape(g, streams, n_embd * gemma->n_streams, columns, 1);
+    return graph_slice(g, all, i * n_embd, n_embd);
 }
 
-static struct value *end_streams(struct graph *g, const struct gemma3n *gemma, const struct streams *streams)
+/* All begin as projections of the embedding, of its magnitude. */
+static struct value *begin_streams(struct graph *g, const struct gemma3n *gemma, struct value *x)
 {
-    struct value *sum = streams->of[0], *target = magnitude(g, sum);
+    struct value *all = x, *target = magnitude(g, x);
     for (uint32_t j = 1; j < gemma->n_streams; j++)
-        sum = graph_add(
-            g, sum,
-            resize(g, project(g, &gemma->decoder, "altup_unembd_proj", j - 1, streams->of[j]), target));
+        all = graph_concat(g, all, resize(g, project(g, &gemma->decoder, "altup_proj", j - 1, x), target));
+    return graph_reshape(g, all, gemma->decoder.n_embd, gemma->n_streams, all ? all->tensor.ne[1] : 0);
+}
+
+static struct value *end_streams(struct graph *g, const struct gemma3n *gemma, struct value *streams)
+{
+    struct value *sum = stream(g, gemma, streams, 0), *target = magnitude(g, sum);
+    for (uint32_t j = 1; j < gemma->n_streams; j++) {
+        struct value *x = stream(g, gemma, streams, j);
+        sum =
+            graph_add(g, sum, resize(g, project(g, &gemma->decoder, "altup_unembd_proj", j - 1, x), target));
+    }
     return graph_scale(g, sum, 1 / (float)gemma->n_streams);
 }
 
@@ -127,39 +130,44 @@ static struct value *route(struct graph *g, const struct gemma3n *gemma, struct 
     return graph_activate(g, out, NULL, ENGINE_ACTIVATION_TANH);
 }
 
-/* x plus a number of each column, number k of `coefficients`, times y. */
-static struct value *add_times(struct graph *g, struct value *x, struct value *y, struct value *coefficients,
-                               uint64_t k)
+static void fill_identity(const void *user, float *values, uint64_t n)
 {
-    return graph_add(g, x, graph_mul(g, y, graph_slice(g, coefficients, k, 1)));
+    const uint32_t *size = user;
+    for (uint64_t i = 0; i < n; i++) values[i] = i / *size == i % *size;
 }
 
 /* Each stream, plus all of them by coefficients. */
-static struct streams predict(struct graph *g, const struct gemma3n *gemma, const struct streams *streams)
+static struct value *predict(struct graph *g, const struct gemma3n *gemma, struct value *streams)
 {
     const uint32_t n = gemma->n_streams;
-    struct streams out = *streams;
-    struct value *coefficients = decoder_linear(g, "altup_predict_coef", n, (uint64_t)n * n,
-                                                route(g, gemma, streams->of[gemma->active]));
-    for (uint32_t j = 0; j < n; j++)
-        for (uint32_t i = 0; i < n; i++)
-            out.of[j] = add_times(g, out.of[j], streams->of[i], coefficients, (uint64_t)n * j + i);
-    return out;
+    const uint64_t count = (uint64_t)n * n;
+    struct value *weights = decoder_linear(g, "altup_predict_coef", n, count,
+                                           route(g, gemma, stream(g, gemma, streams, gemma->active)));
+    weights = graph_add(g, weights, graph_numbers(g, count, "altup_identity", fill_identity, &n));
+    weights = graph_reshape(g, weights, n, n, weights ? weights->tensor.ne[1] : 0);
+    return graph_mix(g, streams, weights, NULL, NULL);
 }
 
-/* Each stream, plus by coefficients what the layer's output differs by from what was predicted. */
-static struct streams correct(struct graph *g, const struct gemma3n *gemma, const struct streams *predicted,
-                              struct value *x)
+/* What the layer's output differs by from what was predicted, and how much of it each stream gets. */
+struct correction {
+    struct value *difference, *shares;
+};
+
+static struct correction correct(struct graph *g, const struct gemma3n *gemma, struct value *predicted,
+                                 struct value *x)
 {
     const struct decoder *d = &gemma->decoder;
     const uint32_t n = gemma->n_streams;
-    struct streams out = *predicted;
-    struct value *minus = graph_mul(g, predicted->of[gemma->active], graph_constant(g, d->n_embd, -1));
-    struct value *difference = graph_add(g, x, minus);
-    struct value *coefficients = decoder_linear(g, "altup_correct_coef", n, n, route(g, gemma, x));
-    coefficients = graph_add(g, coefficients, graph_constant(g, n, 1));
-    for (uint32_t j = 0; j < n; j++) out.of[j] = add_times(g, out.of[j], difference, coefficients, j);
-    return out;
+    struct value *minus =
+        graph_mul(g, stream(g, gemma, predicted, gemma->active), graph_constant(g, d->n_embd, -1));
+    struct value *shares = decoder_linear(g, "altup_correct_coef", n, n, route(g, gemma, x));
+    return (struct correction){graph_add(g, x, minus), graph_add(g, shares, graph_constant(g, n, 1))};
+}
+
+static void fill_others(const void *user, float *values, uint64_t n)
+{
+    (void)user;
+    for (uint64_t i = 0; i < n; i++) values[i] = i > 0;
 }
 
 /* ---- Layers -------------------------------------------------------------------------------------------- */
@@ -196,28 +204,50 @@ static struct value *laurel(struct graph *g, const struct decoder *d, struct val
     return graph_add(g, x, decoder_norm(g, d, "laurel_post_norm", out));
 }
 
-static struct streams gemma3n_layer(struct graph *g, const struct gemma3n *gemma,
-                                    const struct streams *streams, struct value *inputs)
+/* The columns that are wanted in the last layer, of all streams. */
+static struct value *wanted_streams(struct graph *g, const struct gemma3n *gemma, struct value *streams)
 {
     const struct decoder *d = &gemma->decoder;
-    struct streams predicted = predict(g, gemma, streams);
-    struct value *normed = decoder_norm(g, d, "attn_norm", predicted.of[gemma->active]);
+    const uint64_t width = (uint64_t)d->n_embd * gemma->n_streams;
+    struct value *all = graph_reshape(g, streams, width, streams ? streams->tensor.ne[2] : 0, 1);
+    all = decoder_layer_output(g, d, all);
+    return graph_reshape(g, all, d->n_embd, gemma->n_streams, all ? all->tensor.ne[1] : 0);
+}
+
+/* Hands out the active stream, which is then computed by itself, where that is watched. */
+static void end_layer(struct graph *g, const struct gemma3n *gemma, struct value *predicted,
+                      const struct correction *correction, struct value *input)
+{
+    const uint32_t active = gemma->active;
+    if (!(g->shape.watch & (WATCH_HIDDEN | WATCH_LENS))) return;
+    struct value *part = graph_mul(g, correction->difference, graph_slice(g, correction->shares, active, 1));
+    struct value *x = graph_add(g, stream(g, gemma, predicted, active), part);
+    decoder_layer_end(g, &gemma->decoder, active > 0 ? graph_add(g, x, input) : x);
+}
+
+static struct value *gemma3n_layer(struct graph *g, const struct gemma3n *gemma, struct value *streams,
+                                   struct value *inputs)
+{
+    const struct decoder *d = &gemma->decoder;
+    struct value *predicted = predict(g, gemma, streams);
+    struct value *normed = decoder_norm(g, d, "attn_norm", stream(g, gemma, predicted, gemma->active));
     struct value *heads = decoder_norm(g, d, "post_attention_norm", decoder_attention(g, d, normed));
     normed = decoder_layer_output(g, d, normed);
-    for (uint32_t j = 0; j < gemma->n_streams; j++)
-        predicted.of[j] = decoder_layer_output(g, d, predicted.of[j]);
-    struct value *x = graph_add(g, predicted.of[gemma->active], heads);
+    predicted = wanted_streams(g, gemma, predicted);
+    struct value *x = graph_add(g, stream(g, gemma, predicted, gemma->active), heads);
     x = graph_scale(g, graph_add(g, x, laurel(g, d, normed)), sqrtf(0.5f));
     struct value *out = gemma3n_feed_forward(g, gemma, decoder_norm(g, d, "ffn_norm", x));
     x = graph_add(g, x, decoder_norm(g, d, "post_ffw_norm", out));
 
-    struct streams corrected = correct(g, gemma, &predicted, x);
-    x = corrected.of[gemma->active];
+    const struct correction correction = correct(g, gemma, predicted, x);
+    struct value *corrected = graph_mix(g, predicted, NULL, correction.difference, correction.shares);
+    x = stream(g, gemma, corrected, gemma->active);
     if (gemma->scales_active)
         x = graph_mul(g, x, graph_values(g, d->n_embd, 1, "blk.%u.altup_correct_scale.weight", g->layer));
     x = gemma_layer_input(g, d, gemma->n_input, inputs, x);
-    for (uint32_t j = 1; j < gemma->n_streams; j++) corrected.of[j] = graph_add(g, corrected.of[j], x);
-    return corrected;
+    end_layer(g, gemma, predicted, &correction, x);
+    struct value *others = graph_numbers(g, gemma->n_streams, "altup_others", fill_others, NULL);
+    return graph_mix(g, corrected, NULL, x, others);
 }
 
 static void gemma3n_build(struct graph *g, const void *hparams)
@@ -226,13 +256,10 @@ static void gemma3n_build(struct graph *g, const void *hparams)
     const struct decoder *d = &gemma->decoder;
     struct value *x = decoder_embed(g, d);
     struct value *inputs = gemma_layer_inputs(g, d, gemma->n_input, x); /* from here on in layer 0 */
-    struct streams streams = begin_streams(g, gemma, x);
-    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        streams = gemma3n_layer(g, gemma, &streams, inputs);
-        decoder_layer_end(g, d, streams.of[gemma->active]);
-    }
+    struct value *streams = begin_streams(g, gemma, x);
+    for (g->layer = 0; g->layer < d->n_layers; g->layer++) streams = gemma3n_layer(g, gemma, streams, inputs);
     g->layer = NO_LAYER;
-    decoder_build_logits(g, d, end_streams(g, gemma, &streams));
+    decoder_build_logits(g, d, end_streams(g, gemma, streams));
 }
 
 /* ---- Hugging Face directories -------------------------------------------------------------------------- */
