@@ -702,16 +702,17 @@ struct engine_op_hyper {
     uint32_t reserved;     /* 0 */
 };
 
-/* ENGINE_OP_POOL [1.5]:  compresses each block of `period` positions of a sequence into one row, by a softmax
- * for each value (DeepSeek V4). A token ends a block if its position p has p % period = period - 1; others, and
- * tokens at position -1, have an output of 0. Position j is in the cache at the place that ENGINE_OP_ATTENTION
- * says; row r of a position is cache[:, j % block_size, r, b]. A cache of 2 rows has values, then scores:
- *   output[i, t] = sum over j of softmax_j(score_j[i] + bias[i, j % period]) * value_j[i]
- * over the positions p - period < j <= p. A cache of 4 rows has values for the block after, values for the own
- * block, and the scores of both; bias is [2 n, period], in that order. The softmax then goes over the own
- * block's positions with the second value and score, and over those of the block before it, if there is one,
- * with the first. ENGINE_OP_CACHE_WRITE has already stored the rows of the batch's own tokens.
- * Within 2e-6 * max(1, M) * the largest |value|, where M is the largest |score| + |bias|. */
+/* ENGINE_OP_POOL [1.5]: compresses each block of `period` positions of a sequence into one row, by a
+ * softmax for each value (DeepSeek V4). A token ends a block if its position p has p % period = period - 1;
+ * others, and tokens at position -1, have an output of 0. Position j is in the cache at the place that
+ * ENGINE_OP_ATTENTION says; row r of a position is cache[:, j % block_size, r, b]. A cache of 2 rows has
+ * values, then scores:
+ *   output[i, t] = sum over j of softmax_j(score[j][i] + bias[i, j % period]) * value[j][i]
+ * over the positions p - period < j <= p. A cache of 4 rows has values for the block after, values for the
+ * own block, and the scores of both; bias is [2 n, period], in that order. The softmax then goes over the
+ * own block's positions with the second value and score, and over those of the block before it, if there is
+ * one, with the first. ENGINE_OP_CACHE_WRITE has already stored the rows of the batch's own tokens. Within
+ * 2e-6 * max(1, M) * the largest |value|, where M is the largest |score| + |bias|. */
 struct engine_op_pool {
     size_t struct_size;
     const struct engine_tensor *cache;       /* F32, F16 or Q8_0 [n, block_size, 2 or 4, n_blocks] */

@@ -10,7 +10,7 @@
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
 /* expert_gating_func of the file. */
-enum gating { GATING_UNKNOWN, GATING_SOFTMAX, GATING_SIGMOID, GATING_SOFTMAX_CHOSEN };
+enum gating { GATING_UNKNOWN, GATING_SOFTMAX, GATING_SIGMOID, GATING_SOFTMAX_CHOSEN, GATING_SQRT_SOFTPLUS };
 
 static void read_groups(struct hparams *h, struct experts *e)
 {
@@ -33,13 +33,15 @@ void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function
     struct experts *e = &d->experts;
     uint32_t gating =
         hparams_count(h, "expert_gating_func", hparams_count(h, "engine.expert_gating_func", GATING_UNKNOWN));
-    if (gating > GATING_SOFTMAX_CHOSEN)
+    if (gating > GATING_SQRT_SOFTPLUS)
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
                      "expert_gating_func %u is not supported (supported: 1 softmax, 2 sigmoid, 3 softmax of "
-                     "the chosen)",
+                     "the chosen, 4 root of softplus)",
                      gating);
     if (gating != GATING_UNKNOWN)
-        function = gating == GATING_SIGMOID ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX;
+        function = gating == GATING_SIGMOID         ? ENGINE_ROUTE_SIGMOID
+                   : gating == GATING_SQRT_SOFTPLUS ? ENGINE_ROUTE_SQRT_SOFTPLUS
+                                                    : ENGINE_ROUTE_SOFTMAX;
     e->function = function;
     e->normalise = hparams_flag(h, "expert_weights_norm", normalise) || gating == GATING_SOFTMAX_CHOSEN;
     read_groups(h, e);

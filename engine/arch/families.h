@@ -18,6 +18,7 @@
     X(command_r)                                                                                             \
     X(deepseek2)                                                                                             \
     X(deepseek32)                                                                                            \
+    X(deepseek4)                                                                                             \
     X(dots1)                                                                                                 \
     X(ernie4_5)                                                                                              \
     X(ernie4_5_moe)                                                                                          \

@@ -107,8 +107,8 @@ static size_t key_count(const struct attention_case *c)
     return case_length(c, c->n_sequences - 1) + 3 - case_length(c, c->n_sequences - 1) % 2;
 }
 
-/* What another attention has given: values [dim, n_heads, tokens], logsums [n_heads, tokens]. Every fourth head
- * has seen nothing. */
+/* What another attention has given: values [dim, n_heads, tokens], logsums [n_heads, tokens]. Every fourth
+ * head has seen nothing. */
 struct earlier {
     float *values, *logsums;
 };

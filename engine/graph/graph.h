@@ -50,7 +50,7 @@ enum graph_input {
     INPUT_POOLED_SLOTS, /* [n_tokens]: where the row of the block that the token ends is kept, or -1 */
     INPUT_POOLED_LAST = INPUT_POOLED_SLOTS + GRAPH_PERIODS, /* [n_tokens]: the last row that it sees, or -1 */
     INPUT_POOLED_STARTS = INPUT_POOLED_LAST + GRAPH_PERIODS, /* [n_tokens]: the first position of its block */
-    INPUT_POOLED_TABLE = INPUT_POOLED_STARTS + GRAPH_PERIODS, /* [pooled_width, n_sequences] */
+    INPUT_POOLED_TABLE = INPUT_POOLED_STARTS + GRAPH_PERIODS, /* [rows, n_sequences] */
     INPUT_COUNT = INPUT_POOLED_TABLE + GRAPH_PERIODS
 };
 
@@ -250,8 +250,8 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
 struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool);
 
 /* Declares a cache of rows that graph_pool_blocks gives: one for each block of `period` positions, a divisor
- * or a multiple of the cache's block size. `number`: of that period, below GRAPH_PERIODS. It is kept where the
- * last position of the block is. */
+ * or a multiple of the cache's block size. `number`: of that period, below GRAPH_PERIODS. It is kept where
+ * the last position of the block is. */
 struct value *graph_pooled_cache(struct graph *graph, uint64_t width, uint32_t period, uint32_t number);
 
 /* Cache `number` of an earlier layer, in the order in which it has declared them. The nodes that use it run
@@ -330,7 +330,7 @@ struct value *graph_activate(struct graph *graph, struct value *input, struct va
 /* The same for activations with parameters. */
 struct value *graph_activate_limited(struct graph *graph, struct value *input, struct value *factor,
                                      uint32_t activation, float limit, float alpha);
-/* The same with all numbers that there are. */
+/* The same with every number of an activation. */
 struct curve_options {
     float limit, alpha, beta, gamma;
 };

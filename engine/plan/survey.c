@@ -268,33 +268,37 @@ static int with_graph(struct engine_plan *plan, bool encodes, bool one,
     return ENGINE_OK;
 }
 
-/* Some layers of hybrid models have no attention, which only the graph shows: finds the last one that has, if
- * that was asked for, and fails if no layer that was asked for has any. */
+/* Some layers of hybrid models have no attention, and those with pooled rows attend in two parts whose
+ * weights nobody hands out. Only the graph shows which: finds the last layer that has weights, if that was
+ * asked for, and fails if no layer that was asked for has any. */
 static int check_watched_attention(struct engine_plan *plan)
 {
     struct plan_watch *watch = &plan->watch;
     const struct shape_key key = plan_full_shape(plan, 1, 1, false);
     struct graph *graph;
-    if (!(watch->kinds & WATCH_ATTENTION) || !plan->info.has_states) return ENGINE_OK;
+    const char *why = plan->info.has_states ? "recurrent" : "made of two parts";
+    if (!(watch->kinds & WATCH_ATTENTION) || (!plan->info.has_states && plan->info.periods[0] == 0))
+        return ENGINE_OK;
     int status = plan_build_graph(plan, &key, &graph);
     if (status) return status;
     uint32_t last = NO_LAYER, n_watched = 0;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         uint32_t layer = graph->nodes[i].layer;
-        if (graph->nodes[i].op != ENGINE_OP_ATTENTION) continue;
+        const struct engine_op_attention *args = &graph->nodes[i].args.attention;
+        if (graph->nodes[i].op != ENGINE_OP_ATTENTION || args->earlier || args->logsums) continue;
         last = layer;
         n_watched += layer >= watch->layer && layer - watch->layer < watch->n_layers;
     }
     graph_destroy(graph);
     if (last == NO_LAYER)
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no attention to watch: %s models are recurrent",
-                           plan->architecture->name);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no attention to watch: %s models are %s",
+                           plan->architecture->name, why);
     if (watch->last)
         watch->layer = last;
     else if (n_watched == 0)
         return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "layer %u has no attention to watch: it is recurrent; the last one that has is %u",
-                           watch->layer, last);
+                           "layer %u has no attention to watch: it is %s; the last one that has is %u",
+                           watch->layer, why, last);
     return ENGINE_OK;
 }
 

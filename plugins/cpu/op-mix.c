@@ -1,5 +1,5 @@
-/* op-mix.c: streams of states: rows of a token that are mixed by numbers of the token (mix), and the numbers of
- * hyper-connections (hyper). */
+/* op-mix.c: streams of states: rows of a token that are mixed by numbers of the token (mix), and the numbers
+ * of hyper-connections (hyper). */
 #include <math.h>
 
 #include "kernels.h"

@@ -1,5 +1,5 @@
-/* op-pool.c: blocks of positions become one row each, by a softmax for each value over the block. A task takes
- * some values of a token; only tokens that end a block have anything to do. */
+/* op-pool.c: blocks of positions become one row each, by a softmax for each value over the block. A task
+ * takes some values of a token; only tokens that end a block have anything to do. */
 #include <math.h>
 
 #include "cache.h"

@@ -155,8 +155,8 @@ static double probability(const struct route_step *step, double x, double max, d
     }
 }
 
-/* The weights of the chosen ones; `times`: how often each counts, NULL: once. Where normalising finds nothing but zeros, beyond double precision, they
- * stay zeros. */
+/* The weights of the chosen ones; `times`: how often each counts, NULL: once. Where normalising finds
+ * nothing but zeros, beyond double precision, they stay zeros. */
 static void weigh(const struct route_step *step, const float *logits, const int32_t *ids, const float *times,
                   float max, float sum, float *weights)
 {

@@ -54,6 +54,8 @@ static json_t *find_parameters(struct hf_config *config)
     if (config->type.keys.local_theta) return find_kind(config, "full_attention", true);
     const json_t *parameters = object_at(config, config->json, "rope_parameters");
     const json_t *scaling = object_at(config, config->json, "rope_scaling");
+    if (config->type.rope_kind && parameters && hf_get(parameters, config->type.rope_kind))
+        parameters = object_at(config, parameters, config->type.rope_kind);
     if (scaling && parameters) tell_of_replaced(config, scaling, parameters);
     if (!scaling && !parameters && config->type.rope) return json_read_text(config->type.rope, 0, NULL);
     return json_incref((json_t *)(uintptr_t)(scaling ? scaling : parameters));
@@ -253,7 +255,7 @@ static void read_rope(struct hf_config *config, const json_t *parameters)
 {
     const struct hf_key_names *keys = &config->type.keys;
     double theta = hf_number(config, config->json, keys->theta, config->type.theta);
-    theta = hf_number(config, parameters, "rope_theta", theta);
+    if (!config->type.rope_kind) theta = hf_number(config, parameters, "rope_theta", theta);
     double part = hf_number(config, config->json, keys->part, config->type.rotary);
     part = hf_number(config, parameters, "partial_rotary_factor", part);
     if (theta <= 0 || part < 0 || part > 1)

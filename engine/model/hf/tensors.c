@@ -310,6 +310,27 @@ static bool is_transposed(const struct reader *reader, const struct hf_entry *en
     return stored->ne[is_down ? 1 : 2] != reader->config->n_embd;
 }
 
+/* A table of whole numbers, which GGUF files have as I32. */
+static int view_whole_numbers(struct reader *reader, const struct safetensors_tensor *stored,
+                              struct hf_source **source)
+{
+    const uint64_t n = stored->size / sizeof(int64_t);
+    int32_t *numbers = metadata_allocate(reader->model->metadata, (size_t)n * sizeof *numbers);
+    *source = metadata_allocate(reader->model->metadata, sizeof **source);
+    if (!numbers || !*source) return error_memory("tensor list");
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t number;
+        memcpy(&number, (const uint8_t *)stored->data + i * sizeof number, sizeof number);
+        if (number < INT32_MIN || number > INT32_MAX)
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s has the number %lld", reader->model->path,
+                               stored->name, (long long)number);
+        numbers[i] = (int32_t)number;
+    }
+    **source = (struct hf_source){
+        .data = (const uint8_t *)numbers, .size = n * sizeof *numbers, .type = ENGINE_TYPE_I32};
+    return ENGINE_OK;
+}
+
 /* Finds how to read a stored tensor. */
 static int view_entry(struct reader *reader, const struct hf_entry *entry, const struct hf_form *form,
                       struct hf_matrices *m)
@@ -320,6 +341,10 @@ static int view_entry(struct reader *reader, const struct hf_entry *entry, const
         int status = hf_quantised_read(reader->model, reader->config, stored, &m->source, dims);
         if (!status) hf_view_quantised(dims, m);
         return status;
+    }
+    if (strcmp(stored->type_name, "I64") == 0) {
+        int status = view_whole_numbers(reader, stored, &m->source);
+        return status ? status : hf_view_matrices(&reader->of, entry, false, m);
     }
     if (stored->type == SAFETENSORS_OTHER_TYPE)
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s has the type %s, which is not supported here",

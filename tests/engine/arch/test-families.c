@@ -72,7 +72,7 @@ static const struct relative {
 #endif
 #ifdef TEST_DIRECTORIES
     {"phimoe", 1e-5, 0},      {"solar-open", 1e-5, 0},      {"bitnet", 1e-5, 0},
-    {"hunyuan-moe", 1e-5, 0},
+    {"hunyuan-moe", 1e-5, 0}, {"deepseek4", 1e-5, 4},
 #endif
 };
 enum { N_RELATIVES = sizeof relatives / sizeof *relatives };
@@ -349,6 +349,8 @@ Test(families, sparse_attention_picks_the_lowest_of_equal_positions)
         check_picked("deepseek3.2", path, deepseek32_logits, &settings[k]);
         path = is_cpu ? family_files("glm-dsa").model : converted("glm-dsa", "F32");
         check_picked("glm-dsa", path, glm_dsa_logits, &settings[k]);
+        path = is_cpu ? family_files("deepseek4").model : converted("deepseek4", "F32");
+        check_picked("deepseek4", path, deepseek4_logits, &settings[k]);
     }
 }
 

@@ -124,7 +124,7 @@ Test(family_keys, lies_about_experts)
         {"glm4moe", {{"expert_shared_count", INT32_MAX, 0}}, "experts of 16 values"},
         {"llama", {{"expert_weights_scale", 0, NAN}}, "expert_weights_scale is not a number"},
         {"llama", {{"expert_weights_scale", 0, -1}}, "expert_weights_scale is -1"},
-        {"glm4moe", {{"expert_gating_func", 4, 0}}, "expert_gating_func 4"},
+        {"glm4moe", {{"expert_gating_func", 5, 0}}, "expert_gating_func 5"},
         {"ernie4_5-moe", {{"interleave_moe_layer_step", 0, 0}}, "interleave_moe_layer_step is 0"},
         {"llama4", {{"expert_used_count", 2, 0}}, "2 experts per token"},
     };
