@@ -31,32 +31,54 @@ static uint32_t rounded_up(uint64_t n, uint32_t most)
     return power;
 }
 
+/* How workgroups find their matrix and columns: MATRICES of shaders/matmul.comp. */
+enum matrices { SINGLE, BY_HEAD, BY_COLUMN, BY_GROUP };
+
+/* A matmul of one matrix or several. Its operands are views; their dimension 1 is that of heads or experts if
+ * there are several matrices, otherwise that of tokens. */
+struct product {
+    const struct gpu_call *call;
+    struct gpu_view input, experts, mix, output, residual;
+    enum matrices matrices;
+    uint32_t n_slots, tokens; /* heads or experts of a token */
+    uint64_t n_panels;        /* of one matrix */
+    struct matmul_form form;
+    bool whole;     /* columns of the input are whole chunks of 32 and start at multiples of 16 bytes */
+    uint64_t tiles; /* of columns: workgroups in dimension 1 */
+    /* Scratch memory: what the experts have made, and from groups_at on the groups. */
+    uint64_t groups_at, scratch;
+};
+
 /* For few columns: the more there are, the more rows share what is read of them. But workgroups should not be
  * fewer than a large GPU has processors. */
 static struct matmul_form few_form(const struct engine_device *device, enum shader first, uint64_t columns,
-                                   uint64_t panels)
+                                   bool gated, uint64_t panels)
 {
-    enum { LEAST_ROWS = 8, PROCESSORS = 128 };
+    enum { LEAST_ROWS = 8, PROCESSORS = 128, GATED_ROWS = 16 };
     struct matmul_form form = {first + MATMUL_FEW, rounded_up(columns, MAX_FEW_COLUMNS), 1, 1, LEAST_ROWS};
-    while (form.rows < device->few_rows && form.rows < 4 * form.tokens &&
+    uint32_t most = device->few_rows;
+    /* With a gate, 16 columns take more than the 128 registers that invocations have in workgroups of 512. */
+    if (gated && form.tokens == MAX_FEW_COLUMNS && most > GATED_ROWS) most = GATED_ROWS;
+    while (form.rows < most && form.rows < 4 * form.tokens &&
            panels * PANEL_ROWS / (UINT64_C(2) * form.rows) >= PROCESSORS)
         form.rows *= 2;
     form.parts = PANEL_ROWS / form.rows;
     return form;
 }
 
-/* The form for so many columns of each matrix. `whole`: columns are whole chunks and start at multiples of 16
- * bytes. `panels`: of all matrices. */
-static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint64_t columns,
-                                      bool whole, uint64_t panels)
+/* The form for so many columns of each matrix of a product. `panels`: of all matrices. */
+static struct matmul_form matmul_form(const struct engine_device *device, const struct product *product,
+                                      uint64_t columns, uint64_t panels)
 {
+    const struct gpu_view *v = product->call->views;
+    uint32_t type = v[OPERAND(matmul, weight)].type;
     enum shader first = weight_type(type)->first;
     if (device->addresses)
         return (struct matmul_form){first + MATMUL_ADDRESS, rounded_up(columns, ADDRESS_TOKENS), 1, 1, 0};
     if (columns == 1 && device->shuffles)
         return (struct matmul_form){first + MATMUL_SUBGROUPS, 1, 1, MAX_PARTS, 0};
-    if (columns == 1 || (whole && columns <= device->few_columns))
-        return few_form(device, first, columns, panels);
+    if (columns == 1 || (product->whole && columns <= device->few_columns))
+        return few_form(device, first, columns, v[OPERAND(matmul, gate)].present, panels);
     if (device->cooperative && type != ENGINE_TYPE_F32)
         return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1, 0};
     enum shader tiled = first + MATMUL_TILED;
@@ -101,24 +123,6 @@ static uint64_t address_of(const struct builder *builder, int number)
     return binding->address ? binding->address + binding->offset : 0;
 }
 
-/* How workgroups find their matrix and columns: MATRICES of shaders/matmul.comp. */
-enum matrices { SINGLE, BY_HEAD, BY_COLUMN, BY_GROUP };
-
-/* A matmul of one matrix or several. Its operands are views; their dimension 1 is that of heads or experts if
- * there are several matrices, otherwise that of tokens. */
-struct product {
-    const struct gpu_call *call;
-    struct gpu_view input, experts, mix, output, residual;
-    enum matrices matrices;
-    uint32_t n_slots, tokens; /* heads or experts of a token */
-    uint64_t n_panels;        /* of one matrix */
-    struct matmul_form form;
-    bool whole;     /* columns of the input are whole chunks of 32 and start at multiples of 16 bytes */
-    uint64_t tiles; /* of columns: workgroups in dimension 1 */
-    /* Scratch memory: what the experts have made, and from groups_at on the groups. */
-    uint64_t groups_at, scratch;
-};
-
 /* The part of a tensor that belongs to some of the tokens. */
 static struct gpu_view of_tokens(const struct gpu_view *view, int dimension, uint32_t first, uint32_t count)
 {
@@ -154,19 +158,17 @@ static bool is_whole(const struct gpu_view *input)
 
 /* Experts take columns in groups, each with a matrix, where those have two columns or more on average; else
  * every column has workgroups of its own, of the form for one. Tiles have room for twice the average. */
-static void group_columns(const struct engine_device *device, uint32_t type, uint64_t n_experts,
-                          struct product *product)
+static void group_columns(const struct engine_device *device, uint64_t n_experts, struct product *product)
 {
     uint64_t columns = (uint64_t)product->tokens * product->n_slots, panels = product->n_panels * n_experts;
     if (columns < 2 * n_experts || product->tokens == 1) {
         product->matrices = BY_COLUMN;
-        product->form = matmul_form(device, type, 1, product->whole, panels);
+        product->form = matmul_form(device, product, 1, panels);
         product->tiles = columns;
         return;
     }
     product->matrices = BY_GROUP;
-    product->form =
-        matmul_form(device, type, least(2 * columns / n_experts, product->tokens), product->whole, panels);
+    product->form = matmul_form(device, product, least(2 * columns / n_experts, product->tokens), panels);
     product->tiles = columns / product->form.tokens + least(columns, (uint32_t)n_experts);
 }
 
@@ -187,7 +189,7 @@ static struct product make_product(const struct engine_device *device, const str
     product.whole = is_whole(&product.input);
     if (call->matrices == OP_MATRIX_PER_EXPERT) {
         product.n_slots = (uint32_t)product.experts.ne[0];
-        group_columns(device, weight->type, weight->ne[2], &product);
+        group_columns(device, weight->ne[2], &product);
         uint64_t columns = (uint64_t)count * product.n_slots;
         if (product.mix.present) product.groups_at = aligned_size(columns * weight->ne[1] * 4);
         product.scratch = product.groups_at;
@@ -198,8 +200,7 @@ static struct product make_product(const struct engine_device *device, const str
         product.matrices = BY_HEAD;
         product.n_slots = (uint32_t)weight->ne[2];
     }
-    product.form =
-        matmul_form(device, weight->type, count, product.whole, product.n_panels * product.n_slots);
+    product.form = matmul_form(device, &product, count, product.n_panels * product.n_slots);
     product.tiles = (count + (uint64_t)product.form.tokens - 1) / product.form.tokens * product.n_slots;
     return product;
 }
