@@ -153,9 +153,7 @@ static struct value *part_streams(struct graph *g, const struct deepseek4 *m, st
 
 static struct value *begin_streams(struct graph *g, const struct deepseek4 *m, struct value *x)
 {
-    struct value *all = x;
-    for (uint32_t i = 1; i < m->n_streams; i++) all = graph_concat(g, all, x);
-    return part_streams(g, m, all);
+    return part_streams(g, m, graph_repeat(g, x, m->n_streams));
 }
 
 /* The weights of NAME_fn, NAME_base and NAME_scale; n outputs. */

@@ -62,11 +62,8 @@ static struct value *tile(struct graph *g, const struct delta_net *net, struct v
 {
     const uint64_t n = (uint64_t)net->n_key_heads * net->key_dim, n_tokens = g->shape.n_tokens;
     if (!net->is_tiled || net->n_value_heads == net->n_key_heads) return x;
-    x = graph_reshape(g, x, n, 1, n_tokens);
-    struct value *all = x;
-    for (uint32_t i = net->n_key_heads; i < net->n_value_heads; i += net->n_key_heads)
-        all = graph_concat(g, all, x);
-    return graph_reshape(g, all, net->key_dim, net->n_value_heads, n_tokens);
+    x = graph_repeat(g, graph_reshape(g, x, n, 1, n_tokens), net->n_value_heads / net->n_key_heads);
+    return graph_reshape(g, x, net->key_dim, net->n_value_heads, n_tokens);
 }
 
 /* The numbers of each value head that a product has `part` of for each key head: [n_value_heads,

@@ -103,9 +103,10 @@ static struct value *stream(struct graph *g, const struct gemma3n *gemma, struct
 /* All begin as projections of the embedding, of its magnitude. */
 static struct value *begin_streams(struct graph *g, const struct gemma3n *gemma, struct value *x)
 {
-    struct value *all = x, *target = magnitude(g, x);
+    struct value *parts[MAX_STREAMS] = {x}, *target = magnitude(g, x);
     for (uint32_t j = 1; j < gemma->n_streams; j++)
-        all = graph_concat(g, all, resize(g, project(g, &gemma->decoder, "altup_proj", j - 1, x), target));
+        parts[j] = resize(g, project(g, &gemma->decoder, "altup_proj", j - 1, x), target);
+    struct value *all = graph_join(g, parts, gemma->n_streams);
     return graph_reshape(g, all, gemma->decoder.n_embd, gemma->n_streams, all ? all->tensor.ne[1] : 0);
 }
 

@@ -74,6 +74,6 @@ struct routes decoder_route_sparsely(struct graph *g, const struct experts *e, s
     struct value *second = mark_largest(g, e->n, others);
     struct value *weights[2] = {mixer_weigh(g, e->n, e->near, logits, logits, first),
                                 mixer_weigh(g, e->n, e->near, logits, others, second)};
-    routes.weights = graph_concat(g, weights[0], weights[1]);
+    routes.weights = graph_join(g, weights, 2);
     return routes;
 }

@@ -352,6 +352,9 @@ struct value *graph_hyper(struct graph *graph, struct value *input, const struct
 
 /* Joins the rows of a and b. b may have one row for all heads of a token. */
 struct value *graph_concat(struct graph *graph, struct value *a, struct value *b);
+/* Joins the rows of `n` parts, one or more; of `n` copies of the input. */
+struct value *graph_join(struct graph *graph, struct value *const *parts, uint32_t n);
+struct value *graph_repeat(struct graph *graph, struct value *input, uint32_t n);
 
 struct rope_options {
     uint32_t n_dims, pairs;

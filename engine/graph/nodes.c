@@ -237,6 +237,20 @@ struct value *graph_concat(struct graph *graph, struct value *a, struct value *b
         &(union op_args){.concat = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
 }
 
+struct value *graph_join(struct graph *graph, struct value *const *parts, uint32_t n)
+{
+    struct value *all = parts[0];
+    for (uint32_t i = 1; i < n; i++) all = graph_concat(graph, all, parts[i]);
+    return all;
+}
+
+struct value *graph_repeat(struct graph *graph, struct value *input, uint32_t n)
+{
+    struct value *all = input;
+    for (uint32_t i = 1; i < n; i++) all = graph_concat(graph, all, input);
+    return all;
+}
+
 /* ---- Matrix products ----------------------------------------------------------------------------------- */
 
 struct value *graph_matmul(struct graph *graph, struct value *weight, struct value *input)

@@ -15,10 +15,10 @@
 
 enum {
     FEW_TOKENS = 8,
-    RUN = 512,      /* positions of a task of few tokens; a multiple of PIECE */
-    PIECE = 32,     /* positions whose keys are converted at a time; a multiple of PANEL */
-    QUERIES = 128,  /* queries that a task of many tokens takes together, where heads allow it, */
-    MOST_TOKENS = 8 /* of no more tokens than this */
+    RUN = 512,     /* positions of a task of few tokens; a multiple of PIECE */
+    PIECE = 32,    /* positions whose keys are converted at a time; a multiple of PANEL */
+    QUERIES = 128, /* queries that a task of many tokens takes together, where heads allow it, */
+    MAX_TOKENS = 8 /* of no more tokens than this */
 };
 
 struct pick {
@@ -275,7 +275,7 @@ int op_pick(const struct request *request, const void *args, struct list *list)
     if (status || request->planning) return status;
     size_t n_tokens = op.positions.ne[0];
     bool is_split = n_tokens <= FEW_TOKENS;
-    op.group_tokens = is_split || op.q.ne[1] > QUERIES ? 1 : smaller(QUERIES / op.q.ne[1], MOST_TOKENS);
+    op.group_tokens = is_split || op.q.ne[1] > QUERIES ? 1 : smaller(QUERIES / op.q.ne[1], MAX_TOKENS);
     list_reserve_own(list, pick_scratch_size(&op, !is_split));
     if (!is_split) {
         if (!add_step(list, &op, run_group, (n_tokens + op.group_tokens - 1) / op.group_tokens))
