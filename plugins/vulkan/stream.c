@@ -193,20 +193,23 @@ static int add_part(struct engine_device *device, struct engine_recording *recor
                                       .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
                                       .pInheritanceInfo = &inheritance};
     int status = create_commands(device, VK_COMMAND_BUFFER_LEVEL_SECONDARY, part);
-    if (status) return status;
-    recording->n_parts++;
-    return vulkan_error(vk.vkBeginCommandBuffer(part->handle, &begin), "recording");
+    if (!status) status = vulkan_error(vk.vkBeginCommandBuffer(part->handle, &begin), "recording");
+    if (status)
+        commands_destroy(part);
+    else
+        recording->n_parts++;
+    return status;
 }
 
 /* The part to which the recording's next operation is added: a new one where the last one is as much as is
  * submitted at once. */
 static int recording_part(struct engine_recording *recording, struct commands **part)
 {
-    struct commands *last = &recording->parts[recording->n_parts - 1];
+    const struct commands last = recording->parts[recording->n_parts - 1];
     int status = ENGINE_OK;
-    if (last->seconds > last->device->submission) {
-        status = vulkan_error(vk.vkEndCommandBuffer(last->handle), "recording");
-        if (!status) status = add_part(last->device, recording);
+    if (last.seconds > last.device->submission) {
+        status = add_part(last.device, recording); /* first: the last part is the one that is open */
+        if (!status) status = vulkan_error(vk.vkEndCommandBuffer(last.handle), "recording");
     }
     *part = &recording->parts[recording->n_parts - 1];
     return status;
