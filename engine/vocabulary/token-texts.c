@@ -143,6 +143,12 @@ static int get_string(void *context, const char *key, struct engine_string *valu
     return ENGINE_OK;
 }
 
+void tokenizer_metadata(const struct metadata *metadata, struct engine_metadata *getters)
+{
+    metadata_getters(metadata, getters);
+    getters->get_string = get_string;
+}
+
 int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
                            struct engine_tokenizer **tokenizer)
 {
@@ -172,8 +178,8 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
         }
         const struct engine_tokenizer_api *found = plugin->info->tokenizers;
         error_clear();
-        struct engine_metadata getters = model->getters;
-        getters.get_string = get_string;
+        struct engine_metadata getters;
+        tokenizer_metadata(model_metadata(model->model), &getters);
         int status = found->create(&getters, &model->tokenizer);
         if (status != ENGINE_OK && !error_message()[0])
             error_raise(status, "%s: the plugin created no tokenizer", plugin->name);

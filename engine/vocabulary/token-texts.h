@@ -25,7 +25,11 @@ struct engine_string token_text(const struct token_texts *texts, int32_t id);
 /* Whether the token leaves no text in an answer, because it is a control token or the unknown one. */
 int token_is_hidden(const struct token_texts *texts, int32_t id);
 
-/* The same of a model, made when they are first wanted. Any thread, once the tokenizer has been opened. */
+/* A model's metadata as its tokenizer sees them: with what the family says of white space (arch/arch.h). */
+struct metadata;
+void tokenizer_metadata(const struct metadata *metadata, struct engine_metadata *getters);
+
+/* The texts of a model's tokens, made when they are first wanted. Any thread, once the tokenizer has been opened. */
 struct engine_model;
 int model_token_texts(struct engine_model *model, const struct token_texts **texts);
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "gguf-writer.h"
 #include "model/model.h"
+#include "vocabulary/token-texts.h"
 
 static const struct engine_host services = {
     .struct_size = sizeof services,
@@ -254,7 +255,7 @@ struct engine_tokenizer *open_shared(const struct engine_tokenizer_api *api, con
     *model = NULL;
     cr_assert(model_open(path, NULL, model) == ENGINE_OK, "%s", error_message());
     struct engine_metadata metadata = {0};
-    metadata_getters(model_metadata(*model), &metadata);
+    tokenizer_metadata(model_metadata(*model), &metadata);
     struct engine_tokenizer *tokenizer = NULL;
     cr_assert(api->create(&metadata, &tokenizer) == ENGINE_OK, "%s", error_message());
     return tokenizer;
