@@ -85,7 +85,7 @@ float *run_pick_case(struct fixture *fixture, const struct pick_case *c)
     const int32_t *picked = fixture_hold(fixture, fixture_read_rows(fixture, args.picked));
     float *result = fixture_room(fixture, n, sizeof *result);
     for (size_t t = 0; t < batch.n_tokens; t++)
-        check_token(fixture, c, &k, batch.starts[batch.sequences[t]], (size_t)(batch.positions[t] + 1),
+        check_token(fixture, c, &k, batch.starts[batch.sequences[t]], (size_t)batch.positions[t] + 1,
                     q + t * n_q, weights + t * c->n_heads, picked + t * c->n_picked,
                     result + t * c->n_picked);
     return fixture_release(fixture, result);

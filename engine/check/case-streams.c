@@ -251,7 +251,7 @@ float *run_pool_case(struct fixture *fixture, const struct pool_case *c)
     uint8_t *bytes = fixture_room(fixture, n_rows, row);
     double *rows = fixture_room(fixture, n, sizeof *rows);
     for (size_t r = 0; r < n_rows; r++) {
-        const bool is_score = r / c->block_size % (2 * c->n_series) >= c->n_series;
+        const bool is_score = r / c->block_size / c->n_series % 2 == 1;
         for (size_t i = 0; i < c->n && is_score && c->size != 0; i++) x[r * c->n + i] *= c->size;
         reference_cache_row(c->type, x + r * c->n, c->n, bytes + r * row);
         for (size_t i = 0; i < c->n; i += format->block_length)
@@ -260,7 +260,7 @@ float *run_pool_case(struct fixture *fixture, const struct pool_case *c)
     }
     struct fixture_gaps gaps = c->gaps;
     if (c->type == ENGINE_TYPE_F32) gaps.row *= 2, gaps.plane *= 2, gaps.volume *= 2;
-    const uint64_t cache_ne[4] = {c->n, c->block_size, 2 * c->n_series, layout.n_blocks};
+    const uint64_t cache_ne[4] = {c->n, c->block_size, UINT64_C(2) * c->n_series, layout.n_blocks};
     struct engine_op_pool args = {
         .struct_size = sizeof args,
         .cache = fixture_view(fixture, c->type, cache_ne, &gaps, bytes),

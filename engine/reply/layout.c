@@ -137,7 +137,7 @@ bool layout_closing(const struct reply_layout *layout, const char *key, size_t l
     size_t n = strlen(layout->after_value);
     memcpy(closing, layout->after_value, n + 1);
     if (!layout->nested) return true;
-    if (length == 0 || n + length + 2 > 2 * LAYOUT_MARK) return false;
+    if (length == 0 || n + length + 2 > (size_t)2 * LAYOUT_MARK) return false;
     memcpy(closing + n, key, length);
     memcpy(closing + n + length, ">", 2);
     return true;

@@ -152,12 +152,13 @@ static uint32_t lowest_picked(const float *scores, size_t n, size_t n_picked, si
     return found;
 }
 
-/* The n_picked largest of n scores, as ascending numbers, then -1; of equal ones the lowest. */
+/* The n_picked largest of n scores, as ascending numbers, then -1; of equal ones the lowest. NULL: there are no
+ * more than n_picked. */
 static void choose(const float *scores, size_t n, size_t n_picked, int32_t *picked)
 {
     size_t n_equal, k = 0;
-    if (n <= n_picked) {
-        for (; k < n; k++) picked[k] = (int32_t)k;
+    if (n <= n_picked || !scores) {
+        for (; k < n && k < n_picked; k++) picked[k] = (int32_t)k;
     } else {
         uint32_t lowest = lowest_picked(scores, n, n_picked, &n_equal);
         for (size_t j = 0; j < n && k < n_picked; j++) {

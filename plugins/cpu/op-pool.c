@@ -30,7 +30,7 @@ static size_t pool_most(const struct pool_step *step)
 
 static size_t pool_scratch_size(const struct pool_step *step)
 {
-    return pool_most(step) * (sizeof(float *) + 2 * POOL_VALUES * sizeof(float)) + 64;
+    return pool_most(step) * (sizeof(float *) + 2 * sizeof(float) * POOL_VALUES) + 64;
 }
 
 static struct pool_scratch pool_scratch(const struct pool_step *step, uint8_t *own)

@@ -34,19 +34,21 @@ struct scan_scratch {
 
 static size_t scratch_size(size_t key_dim)
 {
-    return (2 * SCAN_COLUMNS * key_dim + 3 * SCAN_COLUMNS * PIECE + key_dim * PIECE + PIECE) * sizeof(float);
+    const size_t columns = SCAN_COLUMNS, piece = PIECE;
+    return (2 * columns * key_dim + 3 * columns * piece + key_dim * piece + piece) * sizeof(float);
 }
 
 static struct scan_scratch scratch_of(const struct work *work, size_t key_dim)
 {
+    const size_t columns = SCAN_COLUMNS, piece = PIECE;
     struct scan_scratch scratch;
     scratch.state = (float *)(void *)work->own;
-    scratch.rates = scratch.state + SCAN_COLUMNS * key_dim;
-    scratch.v = scratch.rates + SCAN_COLUMNS * key_dim;
-    scratch.out = scratch.v + SCAN_COLUMNS * PIECE;
-    scratch.steps = scratch.out + SCAN_COLUMNS * PIECE;
-    scratch.decay = scratch.steps + SCAN_COLUMNS * PIECE;
-    scratch.erase = scratch.decay + key_dim * PIECE;
+    scratch.rates = scratch.state + columns * key_dim;
+    scratch.v = scratch.rates + columns * key_dim;
+    scratch.out = scratch.v + columns * piece;
+    scratch.steps = scratch.out + columns * piece;
+    scratch.decay = scratch.steps + columns * piece;
+    scratch.erase = scratch.decay + key_dim * piece;
     return scratch;
 }
 
