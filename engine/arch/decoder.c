@@ -103,6 +103,13 @@ static void read_layers_without_rope(struct hparams *h, struct decoder *d)
         if (hparams_count_at(h, "rope.layers", i, d->n_layers, 1) == 0) d->layers[i].rope = NULL;
 }
 
+void decoder_need_rope(struct hparams *h, const struct decoder *d)
+{
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        if (!d->layers[i].rope)
+            hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "rope.layers: layer %u has no rope", i);
+}
+
 void decoder_read_without_attention(struct hparams *h, struct decoder *d, uint32_t kind)
 {
     read_sizes(h, d);

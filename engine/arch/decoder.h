@@ -127,6 +127,9 @@ void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period,
  * family's struct. Their heads may have another size, and be rotated in another part. */
 void decoder_local_rope(struct hparams *h, struct decoder *d, struct rope *rope, float theta);
 
+/* Refuses layers without a rope, for families that have no such layers. */
+void decoder_need_rope(struct hparams *h, const struct decoder *d);
+
 /* Reads attention.shared_kv_layers: so many layers at the end read the keys and values of the last layer
  * before them that also has a window, or also has none. */
 void decoder_read_shared_caches(struct hparams *h, struct decoder *d);

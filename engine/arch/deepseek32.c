@@ -23,6 +23,7 @@ static void deepseek32_read(struct hparams *h, void *hparams, struct arch_info *
     struct deepseek2 *m = hparams;
     struct indexer *indexer = &m->indexer;
     deepseek2_read(h, hparams, info);
+    decoder_need_rope(h, &m->decoder);
     indexer->n_heads = hparams_count_required(h, "attention.indexer.head_count");
     indexer->dim = hparams_count_required(h, "attention.indexer.key_length");
     indexer->n_picked = hparams_count_required(h, "attention.indexer.top_k");

@@ -121,6 +121,7 @@ static void deepseek4_read(struct hparams *h, void *hparams, struct arch_info *i
     deepseek4_read_sizes(h, m);
     deepseek4_read_periods(h, m);
     deepseek4_read_ropes(h, m);
+    decoder_need_rope(h, d);
     d->experts.activation = m->limit > 0 ? ENGINE_ACTIVATION_SILU_CLAMPED : ENGINE_ACTIVATION_SILU;
     d->experts.limit = m->limit;
     *info = decoder_info(d);

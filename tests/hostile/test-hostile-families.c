@@ -471,6 +471,8 @@ static const struct lie lies[] = {
     {"deepseek3", "key expert_group_used_count u32 3", "expert_group_count"},
     {"deepseek3", "key attention.kv_lora_rank u32 17", "17 latent"},
     {"deepseek3", "key attention.key_length_mla u32 4", "latent and"},
+    {"deepseek4", "key rope.layers u32 0", "rope.layers"},
+    {"deepseek4", "key rope.layers u32[] 1 0", "rope.layers"},
     {"deepseek3", "tensor blk.*.attn_k_b.weight f16 8 16 3", "attn_k_b.weight"},
     {"stablelm", "tensor blk.*.attn_q_norm.weight f32 8 3", "attn_q_norm.weight"},
     {"gemma3", "tensor blk.*.attn_q_norm.weight f32 15", "attn_q_norm.weight"},

@@ -70,7 +70,7 @@ static int read_keys(const struct test_case *c)
     gguf_add_string(writer, "general.architecture", c->family);
     for (size_t i = 0; i < sizeof sound / sizeof *sound; i++)
         if (!is_lie(c, sound[i].key)) add(writer, c->family, &sound[i]);
-    for (size_t i = 0; i < sizeof latent / sizeof *latent && strcmp(c->family, "deepseek2") == 0; i++)
+    for (size_t i = 0; i < sizeof latent / sizeof *latent && strncmp(c->family, "deepseek", 8) == 0; i++)
         if (!is_lie(c, latent[i].key)) add(writer, c->family, &latent[i]);
     for (int i = 0; i < MAX_LIES && c->lies[i].key; i++) add(writer, c->family, &c->lies[i]);
     gguf_add_tensor(writer, "token_embd.weight", ENGINE_TYPE_F32, 2, (uint64_t[]){32, 4}, row, sizeof row);
@@ -157,6 +157,7 @@ Test(family_keys, lies_about_latent_heads)
         {"deepseek2", {{"attention.head_count_kv", 2, 0}}, "16 latent"},
         {"deepseek2", {{"rope.dimension_count", 26, 0}}, "26 dimensions"},
         {"deepseek2", {{"rope.scaling.yarn_log_multiplier", 0, NAN}}, "yarn_log_multiplier is not a number"},
+        {"deepseek32", {{"rope.layers", 0, 0}}, "layer 0 has no rope"},
     };
     expect_lies(cases, sizeof cases / sizeof *cases);
 }
