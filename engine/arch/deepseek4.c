@@ -491,6 +491,8 @@ static void deepseek4_read_config(struct hf_config *config)
     uint32_t periods[HF_MAX_LAYERS];
     float limits[HF_MAX_LAYERS];
     const double part = hf_number(config, json, "partial_rotary_factor", 0);
+    hf_refuse(config, !(part >= 0 && part <= 1), "a partial_rotary_factor below 0 or above 1");
+    if (config->status) return;
     config->n_rope = part > 0 ? (uint32_t)(config->head_dim * part)
                               : hf_count(config, json, "qk_rope_head_dim", config->head_dim / 8);
     const double limit = hf_number(config, json, "swiglu_limit", 10);
