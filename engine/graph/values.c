@@ -172,18 +172,37 @@ static uint64_t count_values(const struct model_tensor *tensor)
     return count;
 }
 
-/* Copies values of a type that model files use for norms and biases. */
-static bool copy_floats(const struct model_tensor *tensor, uint64_t first, uint64_t n, float *values)
+/* The rows of a tensor that values first ... first + n - 1 are in, which may have to be made. *skipped: how
+ * many values come before the first. NULL: out of memory. */
+static uint8_t *read_values(struct graph *graph, const struct model_tensor *tensor, uint64_t first,
+                            uint64_t n, uint64_t *skipped)
 {
-    const uint8_t *data = tensor->data;
-    if (tensor->type == ENGINE_TYPE_F32) memcpy(values, data + 4 * first, (size_t)n * sizeof *values);
-    if (tensor->type == ENGINE_TYPE_F32) return true;
-    if (tensor->type != ENGINE_TYPE_F16 && tensor->type != ENGINE_TYPE_BF16) return false;
-    for (uint64_t i = 0; i < n; i++) {
-        uint16_t half;
-        memcpy(&half, data + 2 * (first + i), sizeof half);
-        values[i] = tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
+    const uint64_t width = tensor->ne[0], row = first / width, end = (first + n + width - 1) / width,
+                   n_rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
+    uint8_t *rows = malloc((size_t)((end - row) * (tensor->size / n_rows)) + 1);
+    if (!rows) {
+        graph->status = error_memory(tensor->name);
+        return NULL;
     }
+    model_tensor_read(tensor, row, end - row, rows);
+    *skipped = first - row * width;
+    return rows;
+}
+
+/* Copies values of a type that model files use for norms and biases; false: graph->status says why not. */
+static bool copy_floats(struct graph *graph, const struct model_tensor *tensor, uint64_t first, uint64_t n,
+                        float *values)
+{
+    if (!is_float_type(tensor->type)) {
+        graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", tensor->name,
+                   type_info(tensor->type)->name);
+        return false;
+    }
+    uint64_t skipped;
+    uint8_t *rows = n > 0 ? read_values(graph, tensor, first, n, &skipped) : NULL;
+    if (!rows) return n == 0;
+    for (uint64_t i = 0; i < n; i++) values[i] = float_at(tensor->type, rows, skipped + i);
+    free(rows);
     return true;
 }
 
@@ -195,10 +214,8 @@ static struct value *add_values(struct graph *graph, const struct model_tensor *
     float *values;
     if (found) return graph_add_weight(graph, found);
     found = derived_numbers(graph->derived, source, ne0, ne1, name, &values);
-    if (!found || copy_floats(source, first, ne0 * ne1, values)) return add_derived(graph, found);
-    graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", source->name,
-               type_info(source->type)->name);
-    return NULL;
+    if (found && !copy_floats(graph, source, first, ne0 * ne1, values)) return NULL;
+    return add_derived(graph, found);
 }
 
 struct value *graph_values_part(struct graph *graph, const struct model_tensor *source, uint64_t first,
@@ -226,11 +243,7 @@ struct value *graph_values_repeated(struct graph *graph, uint64_t n, uint64_t ti
     if (found) return graph_add_weight(graph, found);
     float *values;
     found = derived_numbers(graph->derived, source, n * times, 1, name, &values);
-    if (found && !copy_floats(source, 0, n, values)) {
-        graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", tensor_name,
-                   type_info(source->type)->name);
-        return NULL;
-    }
+    if (found && !copy_floats(graph, source, 0, n, values)) return NULL;
     for (uint64_t i = n * times; found && i-- > 0;) values[i] = values[i / times];
     return add_derived(graph, found);
 }
@@ -273,11 +286,7 @@ struct value *graph_values_by_index(struct graph *graph, uint64_t ne0, uint64_t 
     float *values, *row = malloc((size_t)ne0 * sizeof *row);
     found = row ? derived_numbers(graph->derived, source, n, ne0, name, &values) : NULL;
     for (uint64_t i = 0; found && i < n; i++) {
-        if (!copy_floats(source, index[i] * ne0, ne0, row)) {
-            graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", tensor_name,
-                       type_info(source->type)->name);
-            break;
-        }
+        if (!copy_floats(graph, source, index[i] * ne0, ne0, row)) break;
         for (uint64_t r = 0; r < ne0; r++) values[r * n + i] = row[r];
     }
     free(row);
@@ -319,15 +328,18 @@ struct value *graph_table(struct graph *graph, uint64_t ne0, uint64_t ne1, uint3
     }
     float *values;
     found = derived_numbers(graph->derived, source, ne0, ne1, own, &values);
-    for (uint64_t i = 0; found && source->data && i < ne0 * ne1; i++) {
+    uint64_t skipped;
+    uint8_t *rows = found ? read_values(graph, source, 0, ne0 * ne1, &skipped) : NULL;
+    for (uint64_t i = 0; rows && i < ne0 * ne1; i++) {
         int32_t number;
-        memcpy(&number, (const uint8_t *)source->data + i * sizeof number, sizeof number);
+        memcpy(&number, rows + i * sizeof number, sizeof number);
         values[i] = (float)number;
         if (number >= 0 && (uint32_t)number < end) continue;
         graph_fail(graph, "the tensor %s has %d; its numbers must be from 0 to %u", name, number, end - 1);
-        return NULL;
+        break;
     }
-    return add_derived(graph, found);
+    free(rows);
+    return graph->status ? NULL : add_derived(graph, found);
 }
 
 struct value *graph_split_rows(struct graph *graph, const struct model_tensor *source, uint64_t k,

@@ -234,8 +234,10 @@ static void split_list(const struct hf_config *config, struct model_tensor *tens
 /* Norms, biases and the like, which graphs read as numbers. */
 static bool is_values(const char *name)
 {
-    return strstr(name, "norm") || strstr(name, ".bias") || strstr(name, "attn_sinks") || is_log(name) ||
-           strstr(name, ".ssm_d") || strstr(name, ".ssm_conv1d.") || strstr(name, ".shortconv.conv.");
+    bool is_of_streams = strstr(name, "hc_") && (strstr(name, "_base.") || strstr(name, "_scale."));
+    return is_of_streams || strstr(name, "_ape.") || strstr(name, "norm") || strstr(name, ".bias") ||
+           strstr(name, "attn_sinks") || is_log(name) || strstr(name, ".ssm_d") ||
+           strstr(name, ".ssm_conv1d.") || strstr(name, ".shortconv.conv.");
 }
 
 /* Makes a tensor's numbers now, as F32, with 1 added where the family's norms do. */

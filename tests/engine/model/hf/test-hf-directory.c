@@ -284,6 +284,29 @@ Test(hf_directory, tiles_the_value_heads_of_a_delta_net)
     model_close(model);
 }
 
+/* Tables that graphs read as numbers are made when the model is opened, whatever they are stored as. */
+Test(hf_directory, makes_the_tables_of_streams)
+{
+    struct model *model;
+    static const char *const names[] = {"blk.0.attn_compressor_ape.weight", "blk.0.hc_attn_base.weight",
+                                        "output_hc_scale.weight"};
+    write_config("\"model_type\": \"deepseek_v4\", \"hidden_size\": 8, \"num_hidden_layers\": 1");
+    write_safetensors(
+        files_path(folder, "model.safetensors"),
+        "{\"layers.0.self_attn.compressor.position_bias\": {\"dtype\": \"F8_E4M3\", \"shape\": [2, 4], "
+        "\"data_offsets\": [0, 8]}, "
+        "\"layers.0.attn_hc.base\": {\"dtype\": \"F8_E4M3\", \"shape\": [1, 3], \"data_offsets\": [8, 11]}, "
+        "\"hc_head.hc_scale\": {\"dtype\": \"BF16\", \"shape\": [1, 1], \"data_offsets\": [11, 13]}}",
+        13);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct model_tensor *tensor = model_tensor_find(model, names[i]);
+        cr_assert(tensor, "%s", names[i]);
+        cr_expect(tensor->type == ENGINE_TYPE_F32 && tensor->data, "%s", names[i]);
+    }
+    model_close(model);
+}
+
 /* ---- What is refused ---- */
 
 Test(hf_directory, refuses_configurations)
@@ -343,6 +366,7 @@ Test(hf_directory, refuses_configurations)
                 "\"original_max_position_embeddings\": 32}",
          "short_factor has 1 numbers for 2 pairs"},
         {CONFIG ", \"partial_rotary_factor\": 2", "impossible"},
+        {"\"model_type\": \"deepseek_v4\", \"partial_rotary_factor\": 1e20", "below 0 or above 1"},
         {CONFIG ", \"quantization_config\": {\"quant_method\": \"bitsandbytes\"}",
          "'bitsandbytes' is not supported"},
         {CONFIG ", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3}",
