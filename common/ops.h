@@ -172,7 +172,7 @@ enum op_flags {
     X(mix, input,   OP_IN,  OP_F32, OP_FOLLOWED, 0)                                 \
     X(mix, weights, OP_IN,  OP_F32, OP_OPTIONAL, 0)                                 \
     X(mix, addend,  OP_IN,  OP_F32, OP_OPTIONAL, 0)                                 \
-    X(mix, scales,  OP_IN,  OP_F32, OP_OPTIONAL | OP_EITHER, ENGINE_WEIGHT_VALUES)  \
+    X(mix, scales,  OP_IN,  OP_F32, OP_OPTIONAL | OP_EITHER | OP_PLACES, ENGINE_WEIGHT_VALUES) \
     X(mix, output,  OP_OUT, OP_F32, 0,           0)
 #define OPERANDS_OF_hyper(X)                                                        \
     X(hyper, input,  OP_IN,  OP_F32, 0,         0)                                  \

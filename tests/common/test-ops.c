@@ -72,6 +72,15 @@ Test(ops, shapes_depend_on_each_other)
     fixture_close(&fixture);
 }
 
+/* A device reads only the weights that lie on it, so each operation has to run where they do. */
+Test(ops, an_operand_that_may_be_a_weight_places_the_operation)
+{
+    for (uint32_t op = 0; op <= ENGINE_OP_POOL; op++)
+        for (const struct op_operand *operand = op_operands(op); operand->name; operand++)
+            cr_expect(!(operand->flags & OP_EITHER) || operand->flags & OP_PLACES, "operation %u: %s", op,
+                      operand->name);
+}
+
 Test(ops, every_operand_that_is_not_optional_is_needed)
 {
     struct fixture fixture;
