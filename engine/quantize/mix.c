@@ -140,6 +140,8 @@ bool mix_may_quantize(const struct model_tensor *tensor)
         "attn_rel_b.weight",
         "shortconv.conv.weight",
         "indexer.proj.weight",
+        "_compressor_ape.weight",
+        "hc_",
         "indexer.k_proj.weight",
         "indexer.q_proj.weight",
         "time_mix_first.weight",

@@ -425,6 +425,17 @@ Test(mix, pure_and_wishes)
     metadata_destroy(toy.metadata);
 }
 
+/* What the graph reads as numbers, and the small matrices that mix streams. */
+Test(mix, what_is_kept)
+{
+    static const char *const kept[] = {"blk.0.attn_compressor_ape.weight",
+                                       "blk.0.indexer_compressor_ape.weight", "blk.0.hc_attn_fn.weight",
+                                       "blk.0.hc_ffn_fn.weight", "output_hc_fn.weight"};
+    for (size_t i = 0; i < COUNT(kept); i++)
+        cr_expect(!mix_may_quantize(&(struct model_tensor){.name = kept[i], .ne = {256, 4, 1, 1}}), "%s",
+                  kept[i]);
+}
+
 Test(mix, rows_that_do_not_fit)
 {
     static const struct {
