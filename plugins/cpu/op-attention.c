@@ -66,12 +66,12 @@ int32_t attention_position(const struct attention *op, const struct work *work, 
 
 /* ---- Results of queries ---------------------------------------------------------------------------- */
 
-/* total += part, for query i. */
+/* total += part, for query i. A sum is 0 where nothing is seen; of scores that are not numbers it is none. */
 static void merge(const struct kernels *kernels, const struct partial *total, const struct partial *part,
                   size_t i, size_t vs)
 {
-    if (part->max[i] == -INFINITY) return;
-    if (total->max[i] == -INFINITY) {
+    if (part->sum[i] == 0) return;
+    if (total->sum[i] == 0) {
         memcpy(total->out + i * vs, part->out + i * vs, vs * sizeof *total->out);
         total->max[i] = part->max[i];
         total->sum[i] = part->sum[i];
@@ -103,14 +103,14 @@ static void write_head(const struct attention *op, const struct work *work, size
         float before = ((const float *)view_row(&op->earlier_logsums, token, 0, 0))[head];
         float larger = fmaxf(max, before);
         shares[0] = expf(max - larger);
-        shares[n_rows] = before > NOTHING ? expf(before - larger) : 0;
+        shares[n_rows] = before <= NOTHING ? 0 : expf(before - larger);
         rows[n_rows] = view_row(&op->earlier, head, token, 0);
         sum = sum * shares[0] * (float)(sums != NULL) + shares[n_rows++];
         max = larger;
     }
     if (op->logsums.data)
-        ((float *)view_row(&op->logsums, token, 0, 0))[head] = sum > 0 ? max + logf(sum) : NOTHING;
-    if (!(sum > 0)) {
+        ((float *)view_row(&op->logsums, token, 0, 0))[head] = sum == 0 ? NOTHING : max + logf(sum);
+    if (sum == 0) {
         memset(out, 0, op->v.ne[0] * sizeof *out);
         return;
     }
@@ -306,7 +306,7 @@ static void run_merge(const void *args, const struct work *work, size_t task)
     size_t first = range.begin / SPAN, last = (range.end - 1) / SPAN;
     if (first == last) return;
     struct attention_scratch scratch = attention_scratch(op, work);
-    for (size_t i = 0; i < op->n_repeat; i++) scratch.total.max[i] = -INFINITY;
+    memset(scratch.total.sum, 0, op->n_repeat * sizeof *scratch.total.sum);
     for (size_t span = first; span <= last; span++) {
         struct partial part = stored_partial(op, work, token, kv_head, span);
         for (size_t i = 0; i < op->n_repeat; i++)

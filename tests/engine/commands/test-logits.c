@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gguf-writer.h"
+#include "model/model.h"
 #include "program-json.h"
 #include "program-model.h"
 
@@ -115,6 +116,25 @@ Test(logits, damaged_weights)
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         program_fails(results[i], 0, "the model's weights are damaged");
     }
+}
+
+/* Keys that are not numbers are not hidden by the softmax: neither of a few positions, nor of many. */
+Test(logits, damaged_keys)
+{
+    size_t size;
+    struct model *opened;
+    char *bytes = files_read(model, &size);
+    cr_assert_eq(model_open(model, NULL, &opened), ENGINE_OK);
+    const struct model_tensor *k = model_tensor_find(opened, "blk.0.attn_k.weight");
+    cr_assert(k && k->data);
+    char *at = memmem(bytes, size, k->data, (size_t)k->size);
+    cr_assert(at);
+    for (uint64_t i = 0; i < k->size; i += 4) memcpy(at + i, &(uint32_t){0x7fc00000}, 4);
+    model_close(opened);
+    files_write(model, bytes, size);
+    free(bytes);
+    program_fails(LOGITS("--top", "4"), 0, "the model's weights are damaged");
+    program_fails(LOGITS("--top", "4", "-b", "1"), 0, "the model's weights are damaged");
 }
 
 Test(logits, the_lens_shows_as_many_tokens_as_it_is_asked_for)
