@@ -246,7 +246,7 @@ static struct value *pool_rows(struct graph *g, const struct deepseek4 *m, const
 /* Whether some position of a sequence sees more rows than the indexer picks. */
 static bool has_to_pick(const struct graph *g, const struct deepseek4 *m)
 {
-    return g->shape.n_context / m->periods[g->layer] > m->n_picked;
+    return g->shape.n_context / m->periods[g->layer] > m->n_picked || g->shape.watch & WATCH_INPUTS;
 }
 
 /* The pooled rows that tokens attend to, [n_picked, n_tokens], from x [n_embd, n_tokens] and the latent

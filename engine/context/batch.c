@@ -48,13 +48,20 @@ static int take_watched(const struct watcher *watcher, const struct graph_watch 
     return lens && part->n_wanted == 0 ? ENGINE_OK : hand_out(part, &known);
 }
 
+/* Whether a weight is a matrix whose rows were split, so that each part has an input of its own. */
+static bool is_split(const struct model_tensor *tensor)
+{
+    const struct model_tensor *whole = tensor->source;
+    return whole && tensor->ne[2] > 1 && whole->ne[2] == 1 && tensor->ne[1] * tensor->ne[2] == whole->ne[1];
+}
+
 /* The tensor of the model that a weight is, or NULL if it is rows of a matrix but not the first: they have
  * the same input. */
 static const struct model_tensor *matrix_of(const struct model_tensor *tensor)
 {
     const struct model_tensor *whole = tensor->source;
     if (!whole) return tensor;
-    bool first = tensor->ne[0] == whole->ne[0] && tensor->ne[2] == whole->ne[2] &&
+    bool first = tensor->ne[0] == whole->ne[0] && (tensor->ne[2] == whole->ne[2] || is_split(tensor)) &&
                  tensor->type == whole->type && tensor->first_row == whole->first_row;
     return first ? whole : NULL;
 }
@@ -72,6 +79,26 @@ static int pack(const struct engine_tensor *tensor, uint64_t n_rows, const uint8
     return ENGINE_OK;
 }
 
+/* Hands out what each part of a split matrix reads, as inputs of the one matrix that it is in the model. */
+static int hand_out_split(const struct part_watcher *part, const struct engine_tensor *input,
+                          const uint8_t *data, const struct engine_watched *whole)
+{
+    int status = ENGINE_OK;
+    struct engine_tensor row = *input;
+    row.ne[1] = 1;
+    for (uint64_t r = 0; r < whole->ne[1] && !status; r++) {
+        struct engine_watched known = *whole;
+        float *packed;
+        status = pack(&row, whole->ne[2], data + r * input->nb[1], &packed);
+        if (status) break;
+        known.ne[1] = known.n_matrices = 1;
+        known.data = packed;
+        status = hand_out(part, &known);
+        free(packed);
+    }
+    return status;
+}
+
 static int take_input(const struct watcher *watcher, const struct graph *graph, const struct node *node,
                       const uint8_t *data, const int32_t *experts)
 {
@@ -86,7 +113,8 @@ static int take_input(const struct watcher *watcher, const struct graph *graph, 
     bool dense = input->nb[1] == input->ne[0] * sizeof(float) && input->nb[2] == input->nb[1] * input->ne[1];
     int status = dense ? ENGINE_OK : pack(input, n * n_rows, data, &packed);
     for (size_t i = 0; i < 2 && weights[i] && !status; i++) {
-        const struct model_tensor *matrix = matrix_of(graph->weights[value_of(weights[i])->index].tensor);
+        const struct model_tensor *tensor = graph->weights[value_of(weights[i])->index].tensor,
+                                  *matrix = matrix_of(tensor);
         const struct engine_watched known = {
             .struct_size = sizeof known,
             .kind = WATCH_INPUTS,
@@ -99,7 +127,8 @@ static int take_input(const struct watcher *watcher, const struct graph *graph, 
             .experts = experts,
             .n_used = experts ? (uint32_t)args->experts->ne[0] : 0,
         };
-        if (matrix) status = hand_out(part, &known);
+        if (!matrix) continue;
+        status = is_split(tensor) ? hand_out_split(part, input, data, &known) : hand_out(part, &known);
     }
     free(packed);
     return status;

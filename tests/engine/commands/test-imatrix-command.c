@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "files.h"
@@ -204,6 +205,19 @@ Test(imatrix_command, refusals)
                   0, "too few for a window of 76");
     program_fails(IMATRIX("x.gguf", "--in-file", in_folder("model.gguf")), 0, "no tensor's name ends with");
     program_fails(IMATRIX("model.gguf", "-b", "16"), 0, "model.gguf");
+}
+
+/* Also of groups of heads, whose rows lie in one matrix, and of the indexer, which needn't pick here. */
+Test(imatrix_command, every_matrix_of_deepseek4)
+{
+    static const char path[] = TEST_SHARED_DIR "/families-2026/deepseek4";
+    if (access(path, R_OK) != 0) cr_skip_test("no %s", path);
+    succeed(PROGRAM("imatrix", "-m", path, "--backend", "cpu", "--tokens-file", in_folder("tokens.npy"), "-o",
+                    in_folder("out.gguf"), "-c", "16", "--cache-type", "f32"));
+    struct imatrix *matrix = open_matrix("out.gguf");
+    entry_of(matrix, "blk.3.indexer.attn_q_b.weight", 24, N_WINDOWS * WINDOW);
+    entry_of(matrix, "blk.3.attn_output_a.weight", 64, 2 * N_WINDOWS * WINDOW);
+    imatrix_close(matrix);
 }
 
 /* ---- Sums of several matrices ---- */
