@@ -243,6 +243,13 @@ static void wipe(const struct plan_cache *cache, unsigned char *block, uint64_t 
     for (uint64_t start = 0; start < size; start += head) memset(block + start + used, 0, head - used);
 }
 
+/* Whether a sequence keeps nothing in block `i`: a pooled row of several blocks is in the last of them. */
+static bool is_unused(const struct plan_cache *cache, uint32_t i)
+{
+    const uint32_t step = cache->period / KV_BLOCK_SIZE;
+    return step > 1 && (i + 1) % step != 0;
+}
+
 /* The numbers of a sequence's blocks in a cache, in order. */
 static const int32_t *blocks_of(const struct engine_context *context, size_t cache, uint32_t sequence,
                                 int32_t *state, uint32_t *n)
@@ -273,6 +280,7 @@ static int put_cache(struct writer *writer, struct engine_context *context, uint
         if (status) return error_wrap(status, "reading the cache");
         if (i + 1 == n && length % KV_BLOCK_SIZE != 0 && !context->plan->caches[cache].is_state)
             wipe(&context->plan->caches[cache], room, size, length % KV_BLOCK_SIZE);
+        if (is_unused(&context->plan->caches[cache], i)) memset(room, 0, size);
         status = saved_write(writer, room, size);
     }
     return status;

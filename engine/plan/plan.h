@@ -22,6 +22,7 @@ struct plan_cache {
     uint64_t size;     /* bytes */
     uint64_t row_size; /* bytes that a head keeps of a position, or of a pooled row */
     uint32_t n_rows;   /* those of a block */
+    uint32_t period;   /* positions of a pooled row; 0: a row is a position */
     uint32_t n_blocks; /* of its pool */
     enum graph_pool pool;
     bool windowed;

@@ -211,6 +211,7 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
             .size = size,
             .row_size = cache->value->tensor.nb[1],
             .n_rows = (uint32_t)cache->value->tensor.ne[1],
+            .period = cache->period ? graph->periods[cache->period - 1] : 0,
             .n_blocks = cache->is_state ? plan->n_states : (uint32_t)cache->value->tensor.ne[3],
             .pool = cache->pool,
             .windowed = cache->windowed,

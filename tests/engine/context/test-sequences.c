@@ -337,6 +337,38 @@ Test(sequences, saved_ones_go_on_as_if_they_had_never_left)
     for_all_models(check_saved);
 }
 
+/* What two sequences save, in a cache of DeepSeek V4 that may have held another text. */
+static void save_both(const char *path, bool is_used, char *saved[2], size_t sizes[2])
+{
+    static float logits[MAX_VOCAB];
+    struct running r;
+    cr_assert_eq(start(path, &(struct engine_context_options){.n_sequences = 2, .n_cache = N_CONTEXT}, &r),
+                 ENGINE_OK, "%s", engine_error_message());
+    if (is_used) run_to(&r, 0, N_CONTEXT, 0, 2, logits); /* it ends a pooled row in the heavy layers */
+    engine_sequence_truncate(r.context, 0, 0);
+    run_to(&r, 0, 96, 0, 3, logits);
+    run_to(&r, 1, 32, 0, 3, logits);
+    for (uint32_t s = 0; s < 2; s++) saved[s] = files_read(save(&r, s), &sizes[s]);
+    stop(&r);
+}
+
+/* A pooled row of several blocks is in the last of them. Those before it keep nothing of this sequence, but
+ * may keep a row of another. */
+Test(sequences, pooled_rows_of_others_are_not_saved)
+{
+    static const char path[] = TEST_SHARED_DIR "/families-2026/deepseek4";
+    char *saved[2], *expected[2];
+    size_t sizes[2], expected_sizes[2];
+    if (access(path, R_OK) != 0) cr_skip_test("no %s", path);
+    save_both(path, true, saved, sizes);
+    save_both(path, false, expected, expected_sizes);
+    for (int s = 0; s < 2; s++) {
+        cr_expect(sizes[s] == expected_sizes[s] && memcmp(saved[s], expected[s], sizes[s]) == 0, "%d", s);
+        free(saved[s]);
+        free(expected[s]);
+    }
+}
+
 static bool has_device(struct running *r, const char *plugin)
 {
     size_t count = 0;
