@@ -451,9 +451,10 @@ enum engine_watch {
     ENGINE_WATCH_LENS = 4,
     /* The inputs of the model's matrices, just before each product: [k, rows, tokens], where k is the number
      * of the matrix's columns and engine_watched.weight names the matrix. rows is 1 for a tensor of one
-     * matrix. For a tensor with a matrix per head, row r is the input of matrix r. For experts, there is one
-     * row for all experts that a token uses, or one for each. With this bit, all tokens go through the last
-     * layer, but only wanted ones through the output matrix. engine_importance_add takes these values. */
+     * matrix; if groups of its rows have inputs of their own, it is handed out for each group. For a tensor
+     * with a matrix per head, row r is the input of matrix r. For experts, there is one row for all experts
+     * that a token uses, or one for each. With this bit, all tokens go through the last layer, but only
+     * wanted ones through the output matrix. engine_importance_add takes these values. */
     ENGINE_WATCH_INPUTS = 8
 };
 struct engine_watched {
