@@ -138,6 +138,11 @@ static json_t *read_string(struct reader *r)
     return r->at < r->length && (r->text[r->at] == '"' || r->text[r->at] == '\'') ? read_quoted(r) : NULL;
 }
 
+static bool is_at_quote(const struct reader *r)
+{
+    return r->at < r->length && (r->text[r->at] == '"' || r->text[r->at] == '\'' || is_at(r, gemma_quote));
+}
+
 /* ---- Values ---- */
 
 static json_t *read_value(struct reader *r);
@@ -183,17 +188,25 @@ static json_t *read_list(struct reader *r, char end)
     return list;
 }
 
+/* The key of a member, after white space, quoted or bare. New reference; NULL: there is none. What begins
+ * with a quotation mark is no bare key, even if the string doesn't end. */
+static json_t *read_key(struct reader *r, char separator)
+{
+    skip_space(r);
+    if (is_at_quote(r)) return read_string(r);
+    struct engine_string word = read_bare(r, separator == '=' ? "=,)" : ":,}");
+    return word.length > 0 ? json_stringn(word.data, word.length) : NULL;
+}
+
 /* A member: KEY separator VALUE. */
 static bool read_member(struct reader *r, char separator, json_t *object)
 {
-    skip_space(r);
-    json_t *quoted = read_string(r);
-    struct engine_string key = {json_string_value(quoted), json_string_length(quoted)};
-    if (!quoted) key = read_bare(r, separator == '=' ? "=,)" : ":,}");
-    bool good = (quoted || key.length > 0) && pass(r, separator) &&
-                !json_object_getn(object, key.data, key.length) &&
-                json_object_setn_new(object, key.data, key.length, read_value(r)) == 0;
-    json_decref(quoted);
+    json_t *key = read_key(r, separator);
+    const char *name = json_string_value(key);
+    size_t length = json_string_length(key);
+    bool good = key && pass(r, separator) && !json_object_getn(object, name, length) &&
+                json_object_setn_new(object, name, length, read_value(r)) == 0;
+    json_decref(key);
     return good;
 }
 
@@ -219,7 +232,7 @@ static json_t *read_value(struct reader *r)
     if (r->at == r->length || r->depth == MAX_DEPTH) return NULL;
     r->depth++;
     char c = r->text[r->at];
-    if (c == '"' || c == '\'' || is_at(r, gemma_quote)) {
+    if (is_at_quote(r)) {
         value = read_string(r);
     } else if (c == '[' || c == '(') {
         value = read_list(r, c == '[' ? ']' : ')');
@@ -264,12 +277,7 @@ json_t *literal_value(const char *text, size_t length)
 json_t *literal_key(const char *text, size_t length, char separator, size_t *at)
 {
     struct reader r = {.text = text, .length = length, .at = *at};
-    skip_space(&r);
-    json_t *key = read_string(&r);
-    if (!key) {
-        struct engine_string word = read_bare(&r, separator == '=' ? "=,)" : ":,}");
-        if (word.length > 0) key = json_stringn(word.data, word.length);
-    }
+    json_t *key = read_key(&r, separator);
     if (key && pass(&r, separator)) {
         *at = r.at;
         return key;

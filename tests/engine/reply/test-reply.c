@@ -327,6 +327,10 @@ static const struct {
      "c:{<|\"|>d e<|\"|>:{}}}<tool_call|><|tool_call>call:g{}<tool_call|>",
      "\nR:Hm.\nC:I look.\n0:f({\"a\": \"x \\\"y\\\" {z}\", \"b\": [1, -2.5, true, null], "
      "\"c\": {\"d e\": {}}})\n1:g({})"},
+    /* Keys in quotes, with what ends bare ones. */
+    {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{<|\"|>a:b<|\"|>:1}<tool_call|>", "\n0:f({\"a:b\": 1})"},
+    {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{x:{<|\"|>a:1},<|\"|>:1},<|\"|>b:<|\"|>:2}<tool_call|>",
+     "\n0:f({\"x\": {\"a:1},\": 1}, \"b:\": 2})"},
     {ENGINE_REPLY_LFM2,
      "I look.<|tool_call_start|>[f(a=\"x, \\\"y\\\" ] )\", b=[1, 'it\\'s', True], c={\"d\": None}), "
      "g()]<|tool_call_end|>"
