@@ -67,8 +67,11 @@ json_t *literal_value(const char *text, size_t length);
 /* The key of a member KEY separator at *at, after white space. New reference; *at moves past the separator.
  * NULL: it is not complete, or none. */
 json_t *literal_key(const char *text, size_t length, char separator, size_t *at);
-/* A value at *at that something follows. */
-json_t *literal_complete(const char *text, size_t length, size_t *at);
+/* Whether a value that doesn't begin with a quotation mark has ended; a word ends with what follows it. `scan`
+ * is where it begins, or what an earlier call has made of it. Each byte is looked at once. */
+bool literal_ends(struct literal_scan *scan, const char *text, size_t length);
+/* The value at *at, which moves past it. New reference; NULL: there is none. */
+json_t *literal_next(const char *text, size_t length, size_t *at);
 /* The length of the quotation mark that a string at the start of `text` begins with; 0: it is no string;
  * SIZE_MAX: that is not decided yet. */
 size_t literal_quote(const char *text, size_t length);

@@ -286,17 +286,92 @@ json_t *literal_key(const char *text, size_t length, char separator, size_t *at)
     return NULL;
 }
 
-json_t *literal_complete(const char *text, size_t length, size_t *at)
+/* What follows a quotation mark that opened a string; *at moves past its end. False: it hasn't come. */
+static bool pass_quoted(struct literal_scan *scan, const char *text, size_t length)
+{
+    size_t n = strlen(gemma_quote);
+    if (scan->quote == gemma_quote[0]) {
+        const char *end = memmem(text + scan->at, length - scan->at, gemma_quote, n);
+        size_t kept = length - scan->at < n ? length - scan->at : n - 1; /* a mark may begin there */
+        scan->at = end ? (size_t)(end - text) + n : length - kept;
+        return end != NULL;
+    }
+    while (scan->at < length) {
+        char c = text[scan->at++];
+        if (scan->escaped || c == '\\')
+            scan->escaped = !scan->escaped;
+        else if (c == scan->quote)
+            return true;
+    }
+    return false;
+}
+
+/* Moves past what begins a value or a key. False: it's not decided what that is. */
+static bool pass_beginning(struct literal_scan *scan, const char *text, size_t length)
+{
+    char c = text[scan->at];
+    size_t quote = literal_quote(text + scan->at, length - scan->at);
+    if (quote == SIZE_MAX) return false;
+    scan->begins = scan->in_word = false;
+    if (quote > 0) {
+        scan->quote = c;
+        scan->at += quote;
+    } else if (!scan->is_key && (c == '[' || c == '(' || c == '{') && scan->depth < MAX_DEPTH) {
+        scan->objects = c == '{' ? scan->objects | UINT64_C(1) << scan->depth
+                                 : scan->objects & ~(UINT64_C(1) << scan->depth);
+        scan->depth++;
+        scan->begins = true;
+        scan->is_key = c == '{';
+        scan->at++;
+    } else {
+        scan->in_word = true;
+    }
+    return true;
+}
+
+/* A byte in a word or after a value. True: the whole value ends before it, or with it. */
+static bool pass_other(struct literal_scan *scan, char c)
+{
+    bool closes = c == '}' || c == ']' || c == ')';
+    bool ends_word = scan->is_key ? c == ':' || c == '}' : closes;
+    if (scan->in_word && !ends_word && c != ',' && !is_json_space(c)) return false;
+    scan->in_word = false;
+    if ((closes || c == ',') && scan->depth == 0) return true;
+    if (c == ',') {
+        scan->begins = true;
+        scan->is_key = scan->objects >> (scan->depth - 1) & 1;
+    } else if (c == ':' && scan->is_key) {
+        scan->begins = true;
+        scan->is_key = false;
+    } else if (closes) {
+        scan->is_key = false;
+        return --scan->depth == 0;
+    }
+    return false;
+}
+
+bool literal_ends(struct literal_scan *scan, const char *text, size_t length)
+{
+    bool ends = false;
+    while (!ends && scan->at < length) {
+        if (scan->quote) {
+            if (!pass_quoted(scan, text, length)) return false;
+            scan->quote = '\0';
+        } else if (scan->begins && !is_json_space(text[scan->at])) {
+            if (!pass_beginning(scan, text, length)) return false;
+        } else {
+            ends = pass_other(scan, text[scan->at++]);
+        }
+    }
+    return ends;
+}
+
+json_t *literal_next(const char *text, size_t length, size_t *at)
 {
     struct reader r = {.text = text, .length = length, .at = *at};
     json_t *value = read_value(&r);
-    skip_space(&r);
-    if (value && r.at < length) {
-        *at = r.at;
-        return value;
-    }
-    json_decref(value);
-    return NULL;
+    *at = r.at;
+    return value;
 }
 
 size_t literal_quote(const char *text, size_t length)

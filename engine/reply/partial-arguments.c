@@ -266,8 +266,8 @@ static enum partial_found read_literal_value(struct partial_arguments *a, const 
         a->value = PARTIAL_STRING;
         return add_json(out, "\"", 1) ? FOUND : NONE;
     }
-    json_t *value = literal_complete(text->data, text->length, &at);
-    if (!value) return MORE;
+    if (!literal_ends(&a->scan, text->data, text->length)) return MORE;
+    json_t *value = literal_next(text->data, text->length, &at);
     a->at = at;
     a->value = PARTIAL_BETWEEN;
     a->parted = true;
@@ -284,6 +284,7 @@ static enum partial_found read_literal_key(struct partial_arguments *a, const st
     json_decref(key);
     a->at = at;
     a->value = PARTIAL_WAITS;
+    a->scan = (struct literal_scan){.at = at, .begins = true};
     return good ? FOUND : NONE;
 }
 

@@ -43,6 +43,18 @@ struct argument_type {
     const json_t *schema; /* the tool's; NULL: none */
 };
 
+/* Where the end of a value in Gemma's notation or Python's is looked for (literals.c). */
+struct literal_scan {
+    size_t at;        /* what has been looked at */
+    uint64_t objects; /* by depth: whether the bracket is {, where keys stand before values */
+    unsigned depth;   /* of open brackets */
+    char quote;       /* the first byte of the mark that opened a string; '\0': none is open */
+    bool escaped;     /* after a backslash in it */
+    bool begins;      /* a value or a key comes next, */
+    bool is_key;      /* a key */
+    bool in_word;
+};
+
 /* Arguments that become JSON while they are written. */
 struct partial_arguments {
     size_t at;       /* what has been read */
@@ -52,6 +64,7 @@ struct partial_arguments {
     enum partial_value value;
     struct argument_type type;     /* KEYED: of the value */
     char closing[2 * LAYOUT_MARK]; /* the mark that ends the value or the string */
+    struct literal_scan scan;      /* WORDS, PYTHON: of the value */
     bool parted;                   /* WORDS, PYTHON: a comma comes next, or the end */
     bool lost;                     /* these are no arguments */
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine.h"
 
@@ -327,6 +328,16 @@ static const struct {
      "c:{<|\"|>d e<|\"|>:{}}}<tool_call|><|tool_call>call:g{}<tool_call|>",
      "\nR:Hm.\nC:I look.\n0:f({\"a\": \"x \\\"y\\\" {z}\", \"b\": [1, -2.5, true, null], "
      "\"c\": {\"d e\": {}}})\n1:g({})"},
+    /* Values that hold what ends others. */
+    {ENGINE_REPLY_GEMMA4,
+     "<|tool_call>call:f{x:[ ],y:[<|\"|>],}<|<|\"|>,'\\'],',{a]:[b:'c,{}],<|\"|>}:<|\"|> : 1}] , z : "
+     "a:b}<tool_call|>",
+     "\n0:f({\"x\": [], \"y\": [\"],}<|\", \"'],\", {\"a]\": [\"b:'c\", {}], \"}:\": 1}], \"z\": \"a:b\"})"},
+    {ENGINE_REPLY_LFM2,
+     "<|tool_call_start|>[f(a=(1, [2, ']'], {'b)': {}, \"\\\"}\": x}), b=-1.5 , c=[[]], d=it's)]"
+     "<|tool_call_end|>",
+     "\n0:f({\"a\": [1, [2, \"]\"], {\"b)\": {}, \"\\\"}\": \"x\"}], \"b\": -1.5, \"c\": [[]], \"d\": "
+     "\"it's\"})"},
     /* Keys in quotes, with what ends bare ones. */
     {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{<|\"|>a:b<|\"|>:1}<tool_call|>", "\n0:f({\"a:b\": 1})"},
     {ENGINE_REPLY_GEMMA4, "<|tool_call>call:f{x:{<|\"|>a:1},<|\"|>:1},<|\"|>b:<|\"|>:2}<tool_call|>",
@@ -588,6 +599,43 @@ Test(reply, marked_calls_as_written)
             cr_assert(strcmp(followed.text, whole.text) == 0 || strstr(followed.text, "…"),
                       "%s\nwas read as\n%s\ninstead of\n%s", text, followed.text, whole.text);
         }
+    }
+}
+
+static void count_piece(void *user, const struct engine_reply_piece *piece)
+{
+    *(size_t *)user += piece->text.length;
+}
+
+/* A long value that comes byte by byte costs no more than a few looks at each byte. */
+Test(reply, long_values_as_written)
+{
+    static const char *const marks[][2] = {{"<|tool_call>call:g{a:[", "]}<tool_call|>"},
+                                           {"<|tool_call_start|>[g(a=[", "])]<|tool_call_end|>"}};
+    const int n_rows = 20000;
+    for (size_t i = 0; i < 2; i++) {
+        size_t total = 0, expected = strlen("{\"a\": []}") + (size_t)n_rows * strlen("[1, 2]") +
+                                     (size_t)(n_rows - 1) * strlen(", ");
+        struct engine_reply *reply;
+        struct engine_reply_options options = {.struct_size = sizeof options,
+                                               .format = i ? ENGINE_REPLY_LFM2 : ENGINE_REPLY_GEMMA4,
+                                               .tools = two_tools,
+                                               .flags = ENGINE_REPLY_CALLS_AS_WRITTEN,
+                                               .piece = count_piece,
+                                               .user = &total};
+        clock_t begin = clock();
+        cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_OK);
+        cr_assert_eq(engine_reply_add(reply, marks[i][0], strlen(marks[i][0])), ENGINE_OK);
+        for (int row = 0; row < n_rows; row++) {
+            static const char text[] = "[1,2],";
+            for (size_t at = 0; at < strlen(text) - (row == n_rows - 1); at++)
+                cr_assert_eq(engine_reply_add(reply, text + at, 1), ENGINE_OK);
+            cr_assert_lt(clock() - begin, 5 * CLOCKS_PER_SEC, "%d of %d rows took 5 s", row, n_rows);
+        }
+        cr_assert_eq(engine_reply_add(reply, marks[i][1], strlen(marks[i][1])), ENGINE_OK);
+        cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
+        engine_reply_destroy(reply);
+        cr_assert_eq(total, expected, "%zu, not %zu", total, expected);
     }
 }
 
