@@ -143,6 +143,36 @@ bool layout_closing(const struct reply_layout *layout, const char *key, size_t l
     return true;
 }
 
+void layout_opening(const struct reply_layout *layout, const char *closing, char opening[3 * LAYOUT_MARK])
+{
+    size_t n = strlen(layout->key);
+    ENGINE_ASSERT(layout->nested);
+    memcpy(opening, layout->key, n);
+    strcpy(opening + n, closing + strlen(layout->after_value));
+}
+
+size_t layout_find_closing(const struct reply_layout *layout, const char *closing, const char *text,
+                           size_t length, size_t *searched, uint32_t *n_open)
+{
+    char opening[3 * LAYOUT_MARK] = "";
+    if (layout->nested) layout_opening(layout, closing, opening);
+    for (;;) {
+        struct span rest = span_from((struct span){text, length}, *searched), before;
+        size_t end = span_find(rest, closing);
+        before = (struct span){rest.data, end == SIZE_MAX ? rest.length : end};
+        size_t begin = layout->nested ? span_find(before, opening) : SIZE_MAX;
+        if (begin == SIZE_MAX && (end == SIZE_MAX || *n_open == 0))
+            return end == SIZE_MAX ? SIZE_MAX : *searched + end;
+        if (begin == SIZE_MAX) {
+            --*n_open;
+            *searched += end + strlen(closing);
+        } else {
+            ++*n_open;
+            *searched += begin + strlen(opening);
+        }
+    }
+}
+
 const struct reply_layout *layout_of_format(uint32_t format)
 {
     if (format == ENGINE_REPLY_HERMES) return &qwen_elements;
@@ -222,11 +252,13 @@ static bool ends_value(struct span s, const struct reply_layout *layout)
 static bool cut_value(struct span *s, const struct reply_layout *layout, const char *closing,
                       struct span *value)
 {
-    struct span rest = *s, before;
-    while (span_cut(&rest, closing, &before)) {
-        if (!ends_value(rest, layout)) continue;
-        *value = (struct span){s->data, (size_t)(before.data + before.length - s->data)};
-        *s = rest;
+    size_t at = 0, end;
+    uint32_t n_open = 0;
+    while ((end = layout_find_closing(layout, closing, s->data, s->length, &at, &n_open)) != SIZE_MAX) {
+        at = end + strlen(closing);
+        if (!ends_value(span_from(*s, at), layout)) continue;
+        *value = (struct span){s->data, end};
+        *s = span_from(*s, at);
         return true;
     }
     return false;

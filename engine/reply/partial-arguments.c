@@ -123,11 +123,17 @@ static enum partial_found find_end_of_value(struct partial_arguments *a, const s
                                             size_t *end, size_t *next)
 {
     size_t n = strlen(a->closing);
+    char opening[3 * LAYOUT_MARK];
+    bool nested = text->layout->nested;
+    if (nested) layout_opening(text->layout, a->closing, opening);
     for (;;) {
-        *end = partial_find(text, a->searched, a->closing);
+        *end =
+            layout_find_closing(text->layout, a->closing, text->data, text->length, &a->searched, &a->n_open);
         if (*end == SIZE_MAX) {
             *end = text->length - a->searched < n ? a->searched : text->length - n + 1;
-            while (partial_mark(text, *end, a->closing) == NONE && *end < text->length) ++*end;
+            while (*end < text->length && partial_mark(text, *end, a->closing) == NONE &&
+                   (!nested || partial_mark(text, *end, opening) == NONE))
+                ++*end;
             a->searched = *end;
             return MORE;
         }
@@ -204,6 +210,7 @@ static enum partial_found read_keyed_key(struct partial_arguments *a, const stru
     a->type = layout_type_of(layout, text->tools, name, key, type);
     if (!layout_closing(layout, key.data, key.length, a->closing)) return NONE;
     a->at = a->searched = at;
+    a->n_open = 0;
     a->value = PARTIAL_WAITS;
     return add_key(a, out, key) ? FOUND : NONE;
 }

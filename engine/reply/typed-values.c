@@ -146,10 +146,15 @@ static bool add_member(const struct reply_layout *layout, struct span *s, const 
 {
     struct span key, value;
     char closing[2 * LAYOUT_MARK];
+    size_t at = 0;
+    uint32_t n_open = 0;
     *s = span_from(*s, strlen(layout->key));
-    if (!span_cut(s, layout->after_key, &key) || !layout_closing(layout, key.data, key.length, closing) ||
-        !span_cut(s, closing, &value))
+    if (!span_cut(s, layout->after_key, &key) || !layout_closing(layout, key.data, key.length, closing))
         return false;
+    size_t end = layout_find_closing(layout, closing, s->data, s->length, &at, &n_open);
+    if (end == SIZE_MAX) return false;
+    value = (struct span){s->data, end};
+    *s = span_from(*s, end + strlen(closing));
     bool item = span_is(key, "item") && array;
     const json_t *its = item ? json_object_get(schema, "items")
                              : json_object_getn(json_object_get(schema, "properties"), key.data, key.length);

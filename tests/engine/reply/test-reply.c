@@ -1058,6 +1058,17 @@ Test(reply, cut_anywhere)
     "{% endif %}<|end|>{% endfor %}"                                                                         \
     "{{ '<|assistant|>' if add_generation_prompt }}"
 #define TURNS(call) TURNS_SO("", call, "")
+#define KIMI_K3                                                                                              \
+    TURNS_SO("<|open|>tools<|sep|>",                                                                         \
+             "<|open|>call tool=\"{{ f.name }}\" index=\"{{ loop.index }}\"<|sep|>{% for k, v in "           \
+             "f.arguments.items() %}<|open|>argument key=\"{{ k }}\" type=\"string\"<|sep|>{{ v "            \
+             "}}<|close|>argument<|sep|>{% endfor %}<|close|>call<|sep|>",                                   \
+             "<|close|>tools<|sep|>")
+#define MINIMAX_M3                                                                                           \
+    TURNS_SO("]<]minimax[>[<tool_call>\n",                                                                   \
+             "]<]minimax[>[<invoke name=\"{{ f.name }}\">{% for k, v in f.arguments.items() "                \
+             "%}]<]minimax[>[<{{ k }}>{{ v }}]<]minimax[>[</{{ k }}>{% endfor %}]<]minimax[>[</invoke>\n",   \
+             "]<]minimax[>[</tool_call>")
 
 /* A format is known by the call that the template writes, and by nothing else in it. */
 Test(reply, format_by_the_call)
@@ -1202,11 +1213,7 @@ Test(reply, format_of_a_template)
                   "]<|/tools|>"),
          "<|tools|>[{\"f\": {\"a\": 1}}]<|/tools|>", "\n0:f({\"a\": 1})"},
         /* Kimi K3. */
-        {TURNS_SO("<|open|>tools<|sep|>",
-                  "<|open|>call tool=\"{{ f.name }}\" index=\"{{ loop.index }}\"<|sep|>{% for k, v in "
-                  "f.arguments.items() %}<|open|>argument key=\"{{ k }}\" type=\"string\"<|sep|>{{ v "
-                  "}}<|close|>argument<|sep|>{% endfor %}<|close|>call<|sep|>",
-                  "<|close|>tools<|sep|>"),
+        {KIMI_K3,
          "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>So.<|close|>response<|sep|><|"
          "open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"a\" "
          "type=\"string\"<|sep|>5<|close|>argument<|sep|><|open|>argument key=\"b\" "
@@ -1214,11 +1221,7 @@ Test(reply, format_of_a_template)
          "index=\"2\"<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>",
          "\nR:Hm.\nC:So.\n0:f({\"a\": \"5\", \"b\": [5]})\n1:g({})"},
         /* MiniMax M3. */
-        {TURNS_SO(
-             "]<]minimax[>[<tool_call>\n",
-             "]<]minimax[>[<invoke name=\"{{ f.name }}\">{% for k, v in f.arguments.items() "
-             "%}]<]minimax[>[<{{ k }}>{{ v }}]<]minimax[>[</{{ k }}>{% endfor %}]<]minimax[>[</invoke>\n",
-             "]<]minimax[>[</tool_call>"),
+        {MINIMAX_M3,
          "</mm:think>So.]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>x "
          "]<]minimax[>[</a>]<]minimax[>[<o>]<]minimax[>[<k>]<]minimax[>[<item>1]<]minimax[>[</"
          "item>]<]minimax[>[<item>b]<]minimax[>[</item>]<]minimax[>[</k>]<]minimax[>[<m>true]<]minimax[>[</"
@@ -1240,6 +1243,40 @@ Test(reply, format_of_a_template)
         options.tools = typed_tools;
         options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
         expect_of(options, cases[i].reply, cases[i].parts);
+    }
+}
+
+static void expect_of_template(const char *template_text, const char *text, const char *parts)
+{
+    struct engine_reply_options options = {.tools = tools, .template_text = template_text};
+    expect_of(options, text, parts);
+    options.tools = typed_tools;
+    options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+    expect_of(options, text, parts);
+}
+
+/* Elements of MiniMax M3 within others of the same name. */
+Test(reply, elements_within_elements)
+{
+    static const char *const cases[][2] = {
+        {"~<x>~<item>~<item>1~</item>~<item>2~</item>~</item>~<item>~<item>3~</item>~</item>~</x>",
+         "{\"x\": [[1, 2], [3]]}"},
+        {"~<x>~<item>~<item>~<item>1~</item>~</item>~</item>~<item>2~</item>~</x>~<y>3~</y>",
+         "{\"x\": [[[1]], 2], \"y\": 3}"},
+        {"~<o>~<a>~<a>1~</a>~</a>~</o>", "{\"o\": {\"a\": {\"a\": 1}}}"},
+        {"~<o>~<o>x~</o>~<n>2~</n>~</o>", "{\"o\": {\"o\": \"x\", \"n\": 2}}"},
+        {"~<o>\n~<o>\n~<o>1~</o>\n~</o>\n~</o>\n~<n>2~</n>", "{\"o\": {\"o\": {\"o\": 1}}, \"n\": 2}"},
+        {"~<s>a ~</s> b ~<~</s>", "{\"s\": \"a ]<]minimax[>[</s> b ]<]minimax[>[<\"}"},
+    };
+    static const char mark[] = "]<]minimax[>[";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024], parts[256];
+        size_t n = (size_t)snprintf(text, sizeof text, "%s<tool_call>%s<invoke name=\"f\">", mark, mark);
+        for (const char *at = cases[i][0]; *at; at++)
+            n += (size_t)snprintf(text + n, sizeof text - n, *at == '~' ? mark : "%c", *at);
+        snprintf(text + n, sizeof text - n, "%s</invoke>\n%s</tool_call>", mark, mark);
+        snprintf(parts, sizeof parts, "\n0:f(%s)", cases[i][1]);
+        expect_of_template(MINIMAX_M3, text, parts);
     }
 }
 
