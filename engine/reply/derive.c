@@ -192,6 +192,7 @@ static bool read_argument_marks(struct span text, struct reply_layout *layout)
         return false;
     struct span key = mark_at_end(next, common_end(head, next));
     struct span after = {next.data, (size_t)(key.data - next.data)};
+    layout->lines = middle.length > 0 && middle.data[middle.length - 1] == '\n' && span_starts(after, "\n");
     middle = span_trim(middle);
     /* A key that ends with one mark, and a value that begins with another. */
     size_t split = SIZE_MAX;

@@ -93,7 +93,8 @@ static const struct reply_layout qwen_elements = {.kind = LAYOUT_KEYED,
                                                   .end = "</function>",
                                                   .key = "<parameter=",
                                                   .after_key = ">",
-                                                  .after_value = "</parameter>"};
+                                                  .after_value = "</parameter>",
+                                                  .lines = true};
 
 static const struct reply_layout known_layouts[] = {
     /* Kimi K3 */
@@ -189,7 +190,8 @@ const struct reply_layout *layout_of_bare(void)
                                              .end = "</function>",
                                              .key = "<parameter=",
                                              .after_key = ">",
-                                             .after_value = "</parameter>"};
+                                             .after_value = "</parameter>",
+                                             .lines = true};
     return &bare;
 }
 

@@ -48,6 +48,7 @@ struct reply_layout {
     /* KEYED: after_value is followed by the key and ">". Members of objects are written in the same way, and
      * items of arrays under the key "item". */
     bool nested;
+    bool lines; /* KEYED: the template writes a line break before and after a value, which isn't part of it */
     /* OBJECTS: "": as most models write them; name_key "-": the name is the key of the arguments. */
     char name_key[32], arguments_key[32];
     bool listed;                    /* OBJECTS: they are an array, as far as is known */

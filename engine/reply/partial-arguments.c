@@ -150,7 +150,7 @@ static bool begins_string(struct partial_arguments *a, const struct partial_text
     static const char literal[] = "<![CDATA[";
     struct span s = {text->data + a->at, end - a->at};
     if (a->type.types != LAYOUT_TYPE_TEXT) return false;
-    if (!text->layout->nested && span_starts(s, "\n")) s = span_from(s, 1);
+    if (text->layout->lines && span_starts(s, "\n")) s = span_from(s, 1);
     size_t n = s.length < strlen(literal) ? s.length : strlen(literal);
     if (s.length == 0 || memcmp(s.data, literal, n) == 0) return false;
     a->at = (size_t)(s.data - text->data);
@@ -172,7 +172,7 @@ static enum partial_found read_keyed_value(struct partial_arguments *a, const st
         if (!add_json(out, "\"", 1)) return NONE;
     }
     if (a->value == PARTIAL_STRING) {
-        if (!text->layout->nested && end > a->at && text->data[end - 1] == '\n') end--;
+        if (text->layout->lines && end > a->at && text->data[end - 1] == '\n') end--;
         if (found == MORE) end = whole_characters(text->data, a->at, end);
         if (!add_characters(out, (struct span){text->data + a->at, end - a->at})) return NONE;
         a->at = end;

@@ -187,7 +187,7 @@ static json_t *nested_value(const struct reply_layout *layout, struct span text,
 json_t *layout_value_of(const struct reply_layout *layout, struct span text, struct argument_type type)
 {
     if (layout->nested) return nested_value(layout, text, type, 32);
-    if (span_starts(text, "\n")) text = span_from(text, 1);
-    if (text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
+    if (layout->lines && span_starts(text, "\n")) text = span_from(text, 1);
+    if (layout->lines && text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
     return typed_value(without_cdata(text), type.types);
 }

@@ -1280,6 +1280,53 @@ Test(reply, elements_within_elements)
     }
 }
 
+/* Line breaks at the ends of a string are its own, unless the family's template writes them there. */
+Test(reply, line_breaks_of_values)
+{
+    expect_of_template(
+        KIMI_K3,
+        "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"s\" "
+        "type=\"string\"<|sep|>a\n<|close|>argument<|sep|><|open|>argument key=\"x\" "
+        "type=\"string\"<|sep|>\n\nb\n\n<|close|>argument<|sep|><|open|>argument key=\"y\" "
+        "type=\"array\"<|sep|>\n[5]\n<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+        "\n0:f({\"s\": \"a\\n\", \"x\": \"\\n\\nb\\n\\n\", \"y\": [5]})");
+    static const struct {
+        uint32_t format;
+        const char *text, *city;
+    } cases[] = {
+        {ENGINE_REPLY_HERMES,
+         "<tool_call>\n<function=weather>\n<parameter=city>\n\na\n\n</parameter>\n</function>\n</tool_call>",
+         "\\na\\n"},
+        {ENGINE_REPLY_HERMES, "<function=weather>\n<parameter=city>\na\n</parameter>\n</function>", "a"},
+        {ENGINE_REPLY_GLM,
+         "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>\na\n</arg_value>\n</tool_call>",
+         "\\na\\n"},
+        {ENGINE_REPLY_MINIMAX,
+         "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">\na\n</parameter>\n"
+         "</invoke>\n</minimax:tool_call>",
+         "\\na\\n"},
+        {ENGINE_REPLY_DEEPSEEK_V4,
+         "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" "
+         "string=\"true\">\na\n</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+         "\\na\\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char parts[64];
+        struct engine_reply_options options = {.format = cases[i].format, .tools = typed_tools};
+        snprintf(parts, sizeof parts, "\n0:weather({\"city\": \"%s\"})", cases[i].city);
+        expect_of(options, cases[i].text, parts);
+        options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+        expect_of(options, cases[i].text, parts);
+    }
+    expect_of_template(
+        TURNS_SO("<calls>\n",
+                 "<call to='{{ f.name }}'>\n{% for k, v in f.arguments.items() %}<arg of='{{ k "
+                 "}}'>\n{{ v }}\n</arg>\n{% endfor %}</call>\n",
+                 "</calls>"),
+        "<calls>\n<call to='weather'>\n<arg of='city'>\na\n\n</arg>\n</call>\n</calls>",
+        "\n0:weather({\"city\": \"a\\n\"})");
+}
+
 Test(reply, refuses)
 {
     struct transcript out = {.text = ""};
