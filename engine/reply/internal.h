@@ -67,6 +67,8 @@ json_t *literal_value(const char *text, size_t length);
 /* The key of a member KEY separator at *at, after white space. New reference; *at moves past the separator.
  * NULL: it is not complete, or none. */
 json_t *literal_key(const char *text, size_t length, char separator, size_t *at);
+/* Whether such a key and its separator may stand at `at` once more text has come. */
+bool literal_key_may_come(const char *text, size_t length, char separator, size_t at);
 /* Whether a value that doesn't begin with a quotation mark has ended; a word ends with what follows it. `scan`
  * is where it begins, or what an earlier call has made of it. Each byte is looked at once. */
 bool literal_ends(struct literal_scan *scan, const char *text, size_t length);

@@ -188,13 +188,18 @@ static json_t *read_list(struct reader *r, char end)
     return list;
 }
 
+static struct engine_string read_bare_key(struct reader *r, char separator)
+{
+    return read_bare(r, separator == '=' ? "=,)" : ":,}");
+}
+
 /* The key of a member, after white space, quoted or bare. New reference; NULL: there is none. What begins
  * with a quotation mark is no bare key, even if the string doesn't end. */
 static json_t *read_key(struct reader *r, char separator)
 {
     skip_space(r);
     if (is_at_quote(r)) return read_string(r);
-    struct engine_string word = read_bare(r, separator == '=' ? "=,)" : ":,}");
+    struct engine_string word = read_bare_key(r, separator);
     return word.length > 0 ? json_stringn(word.data, word.length) : NULL;
 }
 
@@ -286,7 +291,22 @@ json_t *literal_key(const char *text, size_t length, char separator, size_t *at)
     return NULL;
 }
 
-/* What follows a quotation mark that opened a string; *at moves past its end. False: it hasn't come. */
+bool literal_key_may_come(const char *text, size_t length, char separator, size_t at)
+{
+    struct reader r = {.text = text, .length = length, .at = at};
+    skip_space(&r);
+    if (r.at == length || is_at_quote(&r)) {
+        json_t *quoted = read_string(&r);
+        if (!quoted) return true;
+        json_decref(quoted);
+    } else if (read_bare_key(&r, separator).length == 0) {
+        return false;
+    }
+    skip_space(&r);
+    return r.at == length;
+}
+
+/* What follows a quotation mark that opened a string. False: its end hasn't come. */
 static bool pass_quoted(struct literal_scan *scan, const char *text, size_t length)
 {
     size_t n = strlen(gemma_quote);

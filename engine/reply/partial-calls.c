@@ -237,7 +237,6 @@ static enum partial_found read_keyed_head(const struct partial_text *text, size_
 static enum partial_found read_literal_head(const struct partial_text *text, size_t at, bool python,
                                             struct head *head)
 {
-    static const char of_keys[] = "_-.\"'<|> ";
     enum partial_found found = FOUND;
     size_t end, key;
     if (python) {
@@ -255,11 +254,7 @@ static enum partial_found read_literal_head(const struct partial_text *text, siz
     if (at < text->length && text->data[at] == (python ? ')' : '}')) return FOUND;
     json_t *first = literal_key(text->data, text->length, python ? '=' : ':', &key);
     if (first) return json_decref(first), FOUND;
-    for (; at < text->length && head->complete; at++) {
-        char c = text->data[at], letter = (char)(c | 32);
-        head->complete = (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c & 0x80 ||
-                         (c && strchr(of_keys, c));
-    }
+    head->complete = literal_key_may_come(text->data, text->length, python ? '=' : ':', at);
     return head->complete ? MORE : NONE;
 }
 
