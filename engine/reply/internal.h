@@ -69,8 +69,8 @@ json_t *literal_value(const char *text, size_t length);
 json_t *literal_key(const char *text, size_t length, char separator, size_t *at);
 /* Whether such a key and its separator may stand at `at` once more text has come. */
 bool literal_key_may_come(const char *text, size_t length, char separator, size_t at);
-/* Whether a value that doesn't begin with a quotation mark has ended; a word ends with what follows it. `scan`
- * is where it begins, or what an earlier call has made of it. Each byte is looked at once. */
+/* Whether a value that doesn't begin with a quotation mark has ended; a word ends with what follows it.
+ * `scan` is where it begins, or what an earlier call has made of it. Each byte is looked at once. */
 bool literal_ends(struct literal_scan *scan, const char *text, size_t length);
 /* The value at *at, which moves past it. New reference; NULL: there is none. */
 json_t *literal_next(const char *text, size_t length, size_t *at);

@@ -71,9 +71,9 @@ const struct reply_layout *layout_known(size_t index);
 bool layout_closing(const struct reply_layout *layout, const char *key, size_t length,
                     char closing[2 * LAYOUT_MARK]);
 
-/* Where the mark that ends a value begins, from *searched on; SIZE_MAX: it hasn't come. Of a nested layout each
- * element of the same name within the value has such a mark of its own. *n_open: how many of them are open at
- * *searched. Both move past the marks of those. */
+/* Where the mark that ends a value begins, from *searched on; SIZE_MAX: it hasn't come. Of a nested layout
+ * each element of the same name within the value has such a mark of its own. *n_open: how many of them are
+ * open at *searched. Both move past the marks of those. */
 size_t layout_find_closing(const struct reply_layout *layout, const char *closing, const char *text,
                            size_t length, size_t *searched, uint32_t *n_open);
 

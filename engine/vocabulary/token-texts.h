@@ -29,7 +29,7 @@ int token_is_hidden(const struct token_texts *texts, int32_t id);
 struct metadata;
 void tokenizer_metadata(const struct metadata *metadata, struct engine_metadata *getters);
 
-/* The texts of a model's tokens, made when they are first wanted. Any thread, once the tokenizer has been opened. */
+/* The texts of a model's tokens, made when they are first wanted. Any thread, once the tokenizer is open. */
 struct engine_model;
 int model_token_texts(struct engine_model *model, const struct token_texts **texts);
 

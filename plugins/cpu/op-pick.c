@@ -152,8 +152,8 @@ static uint32_t lowest_picked(const float *scores, size_t n, size_t n_picked, si
     return found;
 }
 
-/* The n_picked largest of n scores, as ascending numbers, then -1; of equal ones the lowest. NULL: there are no
- * more than n_picked. */
+/* The n_picked largest of n scores, as ascending numbers, then -1; of equal ones the lowest. NULL: there are
+ * no more than n_picked. */
 static void choose(const float *scores, size_t n, size_t n_picked, int32_t *picked)
 {
     size_t n_equal, k = 0;

@@ -284,7 +284,7 @@ Test(hf_directory, tiles_the_value_heads_of_a_delta_net)
     model_close(model);
 }
 
-/* Tables that graphs read as numbers are made when the model is opened, whatever they are stored as. */
+/* Tables that graphs read as numbers are made when the model is opened, in any type of storage. */
 Test(hf_directory, makes_the_tables_of_streams)
 {
     struct model *model;
