@@ -217,6 +217,10 @@ static uint32_t read_schema(struct parser *parser)
     skip_space(parser, true);
     json_t *schema = json_read(parser->at, (size_t)(parser->end - parser->at),
                                JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
+    if (!schema && json_read_lacked_memory(&error)) {
+        parser->exprs->status = error_memory("JSON schema");
+        return 0;
+    }
     if (!schema) return gbnf_wrong(parser, "%json should be followed by a JSON schema, which this is not");
     uint32_t part = schema_part(parser->exprs, schema);
     json_decref(schema);

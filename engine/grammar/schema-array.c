@@ -82,7 +82,8 @@ static const json_t *without_contained(struct schema_reader *reader, const json_
     json_t *copy = schema_keep(reader, json_copy((json_t *)(size_t)schema));
     json_t *both = json_pack("{s:[O,{s:O}]}", "allOf", items ? items : json_true(), "not",
                              json_object_get(schema, "contains"));
-    if (!copy || json_object_set_new(copy, "items", both)) return NULL;
+    schema_set(reader, copy, "items", both);
+    if (!copy) return NULL;
     json_object_del(copy, "contains");
     return copy;
 }

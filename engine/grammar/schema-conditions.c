@@ -22,12 +22,12 @@ bool schema_has_conditions(const json_t *schema)
 
 /* An object without a property. Like the schema it goes with, it has others, or no others than those
  * named. */
-static json_t *without_property(const char *name, const json_t *base)
+static json_t *without_property(struct schema_reader *reader, const char *name, const json_t *base)
 {
     bool open = !json_object_get(base, "properties") && !json_object_get(base, "patternProperties") &&
                 !json_object_get(base, "additionalProperties");
     json_t *schema = json_pack("{s:{s:b}}", "properties", name, 0);
-    if (open) json_object_set_new(schema, "additionalProperties", json_true());
+    if (open) schema_set(reader, schema, "additionalProperties", json_true());
     return schema;
 }
 
@@ -43,7 +43,7 @@ static void add_opposites(const struct opposite *to, const json_t *schema, const
 
 static void add_kept(const struct opposite *to, json_t *schema)
 {
-    json_array_append_new(to->list, schema);
+    schema_append(to->reader, to->list, schema);
     schema_spend(to->reader, ADD_WORK);
 }
 
@@ -58,8 +58,8 @@ static void add_other_numbers(const struct opposite *to, json_t **numbers, size_
     qsort(numbers, count, sizeof *numbers, by_number);
     for (size_t i = 0; i <= count; i++) {
         json_t *between = json_pack("{s:s}", "type", "number");
-        if (i > 0) json_object_set(between, "exclusiveMinimum", numbers[i - 1]);
-        if (i < count) json_object_set(between, "exclusiveMaximum", numbers[i]);
+        if (i > 0) schema_set(to->reader, between, "exclusiveMinimum", schema_borrow(numbers[i - 1]));
+        if (i < count) schema_set(to->reader, between, "exclusiveMaximum", schema_borrow(numbers[i]));
         add_kept(to, between);
     }
 }
@@ -74,7 +74,7 @@ static void add_other_values(const struct opposite *to, json_t *values, const js
     json_array_foreach(values, i, value)
     {
         if (!json_is_number(value))
-            json_array_append(others, value);
+            schema_append(to->reader, others, schema_borrow(value));
         else if (count++ < SCHEMA_MAX_NUMBERS)
             numbers[count - 1] = value;
     }
@@ -99,7 +99,7 @@ static void add_other_types(const struct opposite *to, const json_t *schema)
     unsigned left = TYPE_ANY & ~schema_types(to->reader, schema);
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (left & names[i].types) json_array_append_new(list, json_string(names[i].name));
+        if (left & names[i].types) schema_append(to->reader, list, json_string(names[i].name));
     /* A number that is no integer can't be told by its digits. */
     if ((left & TYPE_FRACTION) && !(left & TYPE_INTEGER))
         schema_refuse(to->reader,
@@ -147,10 +147,13 @@ static void add_other_objects(const struct opposite *to, const char *keyword, co
     size_t i, j;
     json_array_foreach(content, i, name)
     {
-        json_t *object = json_is_string(name) ? without_property(json_string_value(name), base) : NULL;
-        if (!object) schema_wrong(to->reader, "\"%s\" should be an array of names", keyword);
-        json_object_set_new(object, "type", json_string("object"));
-        if (object) add_kept(to, object);
+        if (!json_is_string(name)) {
+            schema_wrong(to->reader, "\"%s\" should be an array of names", keyword);
+            return;
+        }
+        json_t *object = without_property(to->reader, json_string_value(name), base);
+        schema_set(to->reader, object, "type", json_string("object"));
+        add_kept(to, object);
     }
     json_object_foreach((json_t *)(uintptr_t)content, key, schema)
     {
@@ -174,8 +177,9 @@ static void add_none_of(const struct opposite *to, const json_t *alternatives, c
     {
         struct opposite inner = {to->reader, json_array(), to->depth + 1};
         add_opposites(&inner, alternative, base);
-        json_array_append_new(all, json_array_size(inner.list) > 0 ? json_pack("{s:O}", "anyOf", inner.list)
-                                                                   : json_false());
+        schema_append(to->reader, all,
+                      json_array_size(inner.list) > 0 ? json_pack("{s:O}", "anyOf", inner.list)
+                                                      : json_false());
         json_decref(inner.list);
     }
     add_kept(to, json_pack("{s:o}", "allOf", all));
@@ -234,9 +238,9 @@ json_t *schema_opposites(struct schema_reader *reader, const json_t *schema, con
 /* ---- Conditions ---- */
 
 /* {"anyOf": list}, which holds beside the schema; takes over the list. */
-static void add_alternatives(json_t *all, json_t *list)
+static void add_alternatives(struct schema_reader *reader, json_t *all, json_t *list)
 {
-    json_array_append_new(all, json_pack("{s:o}", "anyOf", list));
+    schema_append(reader, all, json_pack("{s:o}", "anyOf", list));
 }
 
 static void read_if(struct schema_reader *reader, const json_t *schema, const json_t *base, json_t *all)
@@ -247,11 +251,11 @@ static void read_if(struct schema_reader *reader, const json_t *schema, const js
     if (!condition || (!then && !otherwise)) return;
     const json_t *opposites = schema_opposites(reader, condition, base);
     json_t *list = json_array();
-    json_array_append_new(list,
-                          then ? json_pack("{s:[O,O]}", "allOf", condition, then) : schema_borrow(condition));
-    json_array_foreach(opposites, i, one) json_array_append_new(
-        list, otherwise ? json_pack("{s:[O,O]}", "allOf", one, otherwise) : schema_borrow(one));
-    add_alternatives(all, list);
+    schema_append(reader, list,
+                  then ? json_pack("{s:[O,O]}", "allOf", condition, then) : schema_borrow(condition));
+    json_array_foreach(opposites, i, one) schema_append(
+        reader, list, otherwise ? json_pack("{s:[O,O]}", "allOf", one, otherwise) : schema_borrow(one));
+    add_alternatives(reader, all, list);
 }
 
 /* "dependentRequired", "dependentSchemas", and "dependencies", which was both. */
@@ -268,11 +272,11 @@ static void read_dependent(struct schema_reader *reader, const json_t *schema, c
         json_array_foreach(then, i, name)
         {
             if (!json_is_string(name)) schema_wrong(reader, "\"%s\" should have arrays of names", keyword);
-            json_array_append(names, (json_t *)(uintptr_t)name);
+            schema_append(reader, names, schema_borrow(name));
         }
         json_t *with = json_pack("{s:o}", "required", names);
         if (!json_is_array(then)) with = json_pack("{s:[o,O]}", "allOf", with, then);
-        add_alternatives(all, json_pack("[o,o]", without_property(key, base), with));
+        add_alternatives(reader, all, json_pack("[o,o]", without_property(reader, key, base), with));
         if (!schema_spend(reader, 1 + json_array_size(then))) return;
     }
 }

@@ -26,8 +26,7 @@ static json_t *both_of(const json_t *a, const json_t *b)
 
 static void set_keyword(struct merger *merger, const char *key, json_t *value)
 {
-    if (json_object_set_new(merger->into, key, value) && !merger->reader->exprs->status)
-        merger->reader->exprs->status = error_memory("JSON schema");
+    schema_set(merger->reader, merger->into, key, value);
 }
 
 /* How many values a value has within it, itself included. */
@@ -62,7 +61,7 @@ static void merge_types(struct merger *merger)
                      (b ? schema_types(merger->reader, merger->b) : TYPE_ANY);
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (types & names[i].type) json_array_append_new(list, json_string(names[i].name));
+        if (types & names[i].type) schema_append(merger->reader, list, json_string(names[i].name));
     set_keyword(merger, "type", list);
     json_object_del(merger->into, "nullable");
 }
@@ -84,11 +83,11 @@ static void merge_properties(struct merger *merger)
     if (a || b) {
         json_t *merged = json_object();
         json_object_foreach((json_t *)(uintptr_t)a, name, value)
-            json_object_set_new(merged, name, both_of(value, property_of(merger->b, name)));
+            schema_set(merger->reader, merged, name, both_of(value, property_of(merger->b, name)));
         json_object_foreach((json_t *)(uintptr_t)b, name, value)
         {
             if (!json_object_get(merged, name))
-                json_object_set_new(merged, name, both_of(property_of(merger->a, name), value));
+                schema_set(merger->reader, merged, name, both_of(property_of(merger->a, name), value));
         }
         schema_spend(merger->reader, json_object_size(merged));
         set_keyword(merger, "properties", merged);
@@ -96,13 +95,21 @@ static void merge_properties(struct merger *merger)
     if (more_a || more_b) set_keyword(merger, "additionalProperties", both_of(more_a, more_b));
 }
 
+/* Copies the items of one array into another. */
+static void add_items(struct merger *merger, json_t *list, const json_t *items)
+{
+    const json_t *item;
+    size_t i;
+    json_array_foreach(items, i, item) schema_append(merger->reader, list, schema_borrow(item));
+}
+
 static void merge_required(struct merger *merger)
 {
     const json_t *a = json_object_get(merger->a, "required"), *b = json_object_get(merger->b, "required");
     if (!a || !b) return;
     json_t *list = json_array();
-    json_array_extend(list, (json_t *)(uintptr_t)a);
-    json_array_extend(list, (json_t *)(uintptr_t)b); /* names that are there twice do no harm */
+    add_items(merger, list, a);
+    add_items(merger, list, b); /* names that are there twice do no harm */
     schema_spend(merger->reader, json_array_size(list));
     set_keyword(merger, "required", list);
 }
@@ -124,7 +131,7 @@ static void merge_items(struct merger *merger)
                                                                            : json_array_size(first_b);
         for (size_t i = 0; i < count; i++) {
             const json_t *a = json_array_get(first_a, i), *b = json_array_get(first_b, i);
-            json_array_append_new(list, both_of(a ? a : items_a, b ? b : items_b));
+            schema_append(merger->reader, list, both_of(a ? a : items_a, b ? b : items_b));
         }
         schema_spend(merger->reader, count);
         set_keyword(merger, "prefixItems", list);
@@ -132,15 +139,16 @@ static void merge_items(struct merger *merger)
     if (items_a || items_b) set_keyword(merger, "items", both_of(items_a, items_b));
 }
 
-static json_t *values_of(const json_t *schema)
+static json_t *values_of(struct merger *merger, const json_t *schema)
 {
     const json_t *only = json_object_get(schema, "const");
-    return only ? json_pack("[O]", only) : schema_borrow(json_object_get(schema, "enum"));
+    return schema_borrow(only ? schema_keep(merger->reader, json_pack("[O]", only))
+                              : json_object_get(schema, "enum"));
 }
 
 static void merge_values(struct merger *merger)
 {
-    json_t *a = values_of(merger->a), *b = values_of(merger->b), *value;
+    json_t *a = values_of(merger, merger->a), *b = values_of(merger, merger->b), *value;
     size_t i;
     if (a && b) {
         json_t *list = json_array(), *keys = json_object();
@@ -148,13 +156,13 @@ static void merge_values(struct merger *merger)
         json_array_foreach(b, i, value)
         {
             char *key = schema_key(merger->reader, value);
-            if (key) json_object_set_new(keys, key, json_true());
+            if (key) schema_set(merger->reader, keys, key, json_true());
             free(key);
         }
         json_array_foreach(a, i, value)
         {
             char *key = schema_key(merger->reader, value);
-            if (key && json_object_get(keys, key)) json_array_append(list, value);
+            if (key && json_object_get(keys, key)) schema_append(merger->reader, list, schema_borrow(value));
             free(key);
         }
         json_decref(keys);
@@ -170,11 +178,11 @@ static void merge_not(struct merger *merger)
 {
     const json_t *a = json_object_get(merger->a, "not"), *b = json_object_get(merger->b, "not");
     if (!a || !b || schema_equal(merger->reader, a, b)) return;
-    json_t *values = values_of(a), *more = values_of(b);
+    json_t *values = values_of(merger, a), *more = values_of(merger, b);
     if (values && more && json_object_size(a) == 1 && json_object_size(b) == 1) {
         json_t *list = json_array();
-        json_array_extend(list, values);
-        json_array_extend(list, more);
+        add_items(merger, list, values);
+        add_items(merger, list, more);
         schema_spend(merger->reader, json_array_size(list));
         set_keyword(merger, "not", json_pack("{s:o}", "enum", list));
     } else {
@@ -200,7 +208,7 @@ static void merge_alternatives(struct merger *merger, const char *key)
     json_t *list = json_array();
     for (size_t i = 0; i < n_a; i++)
         for (size_t j = 0; j < n_b; j++)
-            json_array_append_new(list, both_of(json_array_get(a, i), json_array_get(b, j)));
+            schema_append(merger->reader, list, both_of(json_array_get(a, i), json_array_get(b, j)));
     schema_spend(merger->reader, n_a * n_b);
     set_keyword(merger, key, list);
 }
@@ -267,7 +275,7 @@ bool schema_is_closing(const json_t *schema)
 }
 
 /* Items that no keyword speaks of are as `rest` says. What "contains" describes has been evaluated. */
-static void close_items(json_t *schema, const json_t *rest)
+static void close_items(struct schema_reader *reader, json_t *schema, const json_t *rest)
 {
     const json_t *items = json_object_get(schema, "items"), *first = json_object_get(schema, "prefixItems"),
                  *contains = json_object_get(schema, "contains");
@@ -276,7 +284,7 @@ static void close_items(json_t *schema, const json_t *rest)
     json_t *value = !contains || json_is_true(rest) ? schema_borrow(rest)
                     : json_is_false(rest)           ? schema_borrow(contains)
                                                     : json_pack("{s:[O,O]}", "anyOf", contains, rest);
-    json_object_set_new(schema, list ? "additionalItems" : "items", value);
+    schema_set(reader, schema, list ? "additionalItems" : "items", value);
 }
 
 /* Of the schema whose keywords have been put together, properties and items that no keyword names are as the
@@ -294,17 +302,16 @@ const json_t *schema_close(struct schema_reader *reader, const json_t *schema, c
     json_object_del(copy, "unevaluatedItems");
     bool any = !json_object_get(copy, "type") && schema_types(reader, copy) == TYPE_ANY;
     if (json_object_get(copy, "anyOf") || json_object_get(copy, "oneOf")) {
-        if (others) json_object_set(copy, "unevaluatedProperties", (json_t *)(uintptr_t)others);
-        if (items) json_object_set(copy, "unevaluatedItems", (json_t *)(uintptr_t)items);
+        if (others) schema_set(reader, copy, "unevaluatedProperties", schema_borrow(others));
+        if (items) schema_set(reader, copy, "unevaluatedItems", schema_borrow(items));
         return copy;
     }
     if (others && !json_object_get(copy, "additionalProperties"))
-        json_object_set(copy, "additionalProperties", (json_t *)(uintptr_t)others);
-    if (items) close_items(copy, items);
+        schema_set(reader, copy, "additionalProperties", schema_borrow(others));
+    if (items) close_items(reader, copy, items);
     if (any && (others || items))
-        json_object_set_new(
-            copy, "type",
-            json_pack("[s,s,s,s,s,s]", "null", "boolean", "number", "string", "array", "object"));
+        schema_set(reader, copy, "type",
+                   json_pack("[s,s,s,s,s,s]", "null", "boolean", "number", "string", "array", "object"));
     return copy;
 }
 
@@ -396,9 +403,11 @@ static const json_t *merge_pair(struct schema_reader *reader, const json_t *a, c
         return NULL;
     }
     struct merger merger = {.reader = reader, .a = a, .b = b};
+    const json_t *value;
+    const char *key;
     merger.into = schema_keep(reader, json_copy((json_t *)(uintptr_t)b));
     if (!merger.into) return NULL;
-    json_object_update(merger.into, (json_t *)(uintptr_t)a);
+    json_object_foreach((json_t *)(uintptr_t)a, key, value) set_keyword(&merger, key, schema_borrow(value));
     merge_types(&merger);
     merge_properties(&merger);
     merge_required(&merger);

@@ -142,7 +142,7 @@ struct object {
 static uint32_t name_literal(struct object *object, const struct property *property)
 {
     json_t *name = json_stringn(property->name, property->length);
-    uint32_t found = name ? schema_literal(object->reader, name) : 0;
+    uint32_t found = schema_literal(object->reader, name);
     json_decref(name);
     return found;
 }
@@ -180,8 +180,8 @@ static void read_required(struct object *object, const json_t *schema)
     json_t *places = json_object();
     size_t i;
     for (i = 0; i < object->count; i++)
-        json_object_setn_new(places, object->properties[i].name, object->properties[i].length,
-                             json_integer((json_int_t)i));
+        schema_set_named(object->reader, places, object->properties[i].name, object->properties[i].length,
+                         json_integer((json_int_t)i));
     if (required && !json_is_array(required))
         schema_wrong(object->reader, "\"required\" should be an array of names");
     json_array_foreach(required, i, name)
@@ -194,7 +194,7 @@ static void read_required(struct object *object, const json_t *schema)
         size_t length = json_string_length(name);
         const json_t *place = json_object_getn(places, text, length);
         if (!place) {
-            json_object_setn_new(places, text, length, json_integer((json_int_t)object->count));
+            schema_set_named(object->reader, places, text, length, json_integer((json_int_t)object->count));
             if (!add_property(object, text, length, more ? more : json_true())) break;
         }
         size_t at = place ? (size_t)json_integer_value(place) : object->count - 1;
@@ -224,8 +224,8 @@ static void read_name_list(struct object *object, const json_t *schema, const js
     json_t *names = json_object(), *name;
     const json_t *more = json_object_get(schema, "additionalProperties");
     size_t i;
-    json_array_foreach(list, i, name)
-        json_object_setn(names, json_string_value(name), json_string_length(name), name);
+    json_array_foreach(list, i, name) schema_set_named(object->reader, names, json_string_value(name),
+                                                       json_string_length(name), schema_borrow(name));
     for (i = 0; i < object->count; i++) {
         struct property *property = &object->properties[i];
         if (!json_object_getn(names, property->name, property->length)) forbid_property(property);

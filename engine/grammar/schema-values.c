@@ -72,13 +72,14 @@ uint32_t schema_literal(struct schema_reader *reader, const json_t *value)
         uint32_t found = same ? expr_text(reader->exprs, text) : 0;
         json_decref(again);
         free(text);
-        if (same) return found;
+        if (same || reader->exprs->status) return found;
+        if (!text) reader->exprs->status = error_memory("JSON schema");
     }
-    return schema_wrong(reader, "a value can't be written as JSON");
+    return 0;
 }
 
 /* A copy in which numbers without a fraction are integers. */
-static json_t *canonical_value(const json_t *value)
+static json_t *canonical_value(struct schema_reader *reader, const json_t *value)
 {
     const json_t *inner;
     const char *name;
@@ -87,16 +88,18 @@ static json_t *canonical_value(const json_t *value)
     if (json_is_real(value) && is_whole(number)) return json_integer((json_int_t)number);
     if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)(uintptr_t)value);
     json_t *copy = json_is_array(value) ? json_array() : json_object();
-    json_array_foreach(value, i, inner) json_array_append_new(copy, canonical_value(inner));
+    json_array_foreach(value, i, inner) schema_append(reader, copy, canonical_value(reader, inner));
     json_object_foreach((json_t *)(uintptr_t)value, name, inner)
-        json_object_set_new(copy, name, canonical_value(inner));
+        schema_set(reader, copy, name, canonical_value(reader, inner));
     return copy;
 }
 
 char *schema_key(struct schema_reader *reader, const json_t *value)
 {
-    json_t *copy = canonical_value(value);
-    char *key = copy ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    json_t *copy = canonical_value(reader, value);
+    char *key = copy && !reader->exprs->status
+                    ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY)
+                    : NULL;
     json_decref(copy);
     if (!key && !reader->exprs->status) reader->exprs->status = error_memory("JSON schema");
     return key;
@@ -110,7 +113,7 @@ static json_t *set_of(struct schema_reader *reader, const json_t *values)
     json_array_foreach(values, i, value)
     {
         char *key = schema_key(reader, value);
-        if (key && !json_object_get(set, key)) json_object_set(set, key, value);
+        if (key && !json_object_get(set, key)) schema_set(reader, set, key, schema_borrow(value));
         free(key);
     }
     return set;
@@ -299,11 +302,11 @@ json_t *schema_listed(struct schema_reader *reader, const json_t *schema)
     }
     json_t *both = only && values ? set_of(reader, values) : NULL;
     if (only && (!both || is_in(reader, both, only)) && value_fits(reader, schema, only, false))
-        json_array_append(list, (json_t *)(uintptr_t)only);
+        schema_append(reader, list, schema_borrow(only));
     json_array_foreach(values, i, value)
     {
         if (only || !schema_spend(reader, 1)) break;
-        if (value_fits(reader, schema, value, false)) json_array_append(list, (json_t *)(uintptr_t)value);
+        if (value_fits(reader, schema, value, false)) schema_append(reader, list, schema_borrow(value));
     }
     json_decref(both);
     return reader->exprs->status ? NULL : list;
@@ -331,12 +334,12 @@ static bool add_simple(struct schema_reader *reader, const json_t *schema, size_
         if (count >= most) return false;
         for (uint64_t i = 0; first <= last && i <= count; i++) {
             const uint64_t value = (uint64_t)first + i;
-            json_array_append_new(values, json_integer((json_int_t)value));
+            schema_append(reader, values, json_integer((json_int_t)value));
         }
     }
-    if (types & TYPE_BOOLEAN) json_array_append_new(values, json_true());
-    if (types & TYPE_BOOLEAN) json_array_append_new(values, json_false());
-    if (types & TYPE_NULL) json_array_append_new(values, json_null());
+    if (types & TYPE_BOOLEAN) schema_append(reader, values, json_true());
+    if (types & TYPE_BOOLEAN) schema_append(reader, values, json_false());
+    if (types & TYPE_NULL) schema_append(reader, values, json_null());
     return true;
 }
 
@@ -351,7 +354,7 @@ json_t *schema_finite(struct schema_reader *reader, const json_t *schema, size_t
         return NULL;
     if (is_listed(schema)) {
         json_t *listed = schema_listed(reader, schema), *set = set_of(reader, listed);
-        json_object_foreach(set, name, value) json_array_append(values, value);
+        json_object_foreach(set, name, value) schema_append(reader, values, schema_borrow(value));
         json_decref(set);
     } else if (!add_simple(reader, schema, most, values)) {
         return NULL;
@@ -382,9 +385,9 @@ static const json_t *with_types(struct schema_reader *reader, const json_t *sche
                  {"integer", TYPE_INTEGER}};
     json_t *copy = schema_without(reader, schema, "not"), *list = json_array();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (types & names[i].types) json_array_append_new(list, json_string(names[i].name));
+        if (types & names[i].types) schema_append(reader, list, json_string(names[i].name));
+    schema_set(reader, copy, "type", list);
     if (!copy) return NULL;
-    json_object_set_new(copy, "type", list);
     json_object_del(copy, "nullable");
     return copy;
 }
@@ -422,7 +425,7 @@ static const json_t *of_other_types(struct schema_reader *reader, const json_t *
     size_t i;
     json_array_foreach(values, i, value)
     {
-        if (!(type_of(value) & types)) json_array_append(left, value);
+        if (!(type_of(value) & types)) schema_append(reader, left, schema_borrow(value));
     }
     return schema_keep(reader, json_pack("{s:o}", "enum", left));
 }
@@ -435,7 +438,8 @@ static const json_t *subtract_values(struct schema_reader *reader, const json_t 
     size_t i;
     json_array_foreach(values, i, value)
     {
-        if (schema_spend(reader, 1) && !is_in(reader, set, value)) json_array_append(left, value);
+        if (schema_spend(reader, 1) && !is_in(reader, set, value))
+            schema_append(reader, left, schema_borrow(value));
     }
     json_decref(set);
     return schema_keep(reader, json_pack("{s:o}", "enum", left));
@@ -452,7 +456,7 @@ static const json_t *exclude_values(struct schema_reader *reader, const json_t *
     {
         unsigned type = type_of(value);
         if (type == TYPE_STRING && (types & type) && value_fits(reader, schema, value, true))
-            json_array_append(strings, (json_t *)(uintptr_t)value);
+            schema_append(reader, strings, schema_borrow(value));
         if (type == TYPE_NULL) without |= TYPE_NULL;
         if (json_is_number(value)) {
             n_numbers++;
@@ -475,7 +479,7 @@ static const json_t *exclude_values(struct schema_reader *reader, const json_t *
         return left;
     }
     json_t *copy = schema_keep(reader, json_copy((json_t *)(uintptr_t)left));
-    json_object_set_new(copy, "not", json_pack("{s:o}", "enum", strings));
+    schema_set(reader, copy, "not", json_pack("{s:o}", "enum", strings));
     return copy;
 }
 

@@ -75,11 +75,33 @@ bool schema_spend(struct schema_reader *reader, size_t amount)
     return exprs_spend(reader->exprs, amount);
 }
 
+static void lack_memory(struct schema_reader *reader)
+{
+    if (!reader->exprs->status) reader->exprs->status = error_memory("JSON schema");
+}
+
 json_t *schema_keep(struct schema_reader *reader, json_t *schema)
 {
     if (schema && json_array_append_new(reader->made, schema) == 0) return schema;
-    if (!reader->exprs->status) reader->exprs->status = error_memory("JSON schema");
+    lack_memory(reader);
     return NULL;
+}
+
+void schema_append(struct schema_reader *reader, json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value)) lack_memory(reader);
+}
+
+/* An anchor's name may be cut within a character. */
+void schema_set_named(struct schema_reader *reader, json_t *object, const char *name, size_t length,
+                      json_t *value)
+{
+    if (json_object_setn_new_nocheck(object, name, length, value)) lack_memory(reader);
+}
+
+void schema_set(struct schema_reader *reader, json_t *object, const char *key, json_t *value)
+{
+    schema_set_named(reader, object, key, strlen(key), value);
 }
 
 /* ---- Schemas to rules ---- */
@@ -198,13 +220,13 @@ static void find_anchors(struct schema_reader *reader, const json_t *value)
     if (schema_text_of_name(anchor)) {
         snprintf(key, sizeof key, "#%.1000s", schema_text_of_name(anchor));
         if (!json_object_get(reader->anchors, key))
-            json_object_set(reader->anchors, key, (json_t *)(uintptr_t)value);
+            schema_set(reader, reader->anchors, key, schema_borrow(value));
     }
     json_object_foreach((json_t *)(uintptr_t)defs, name, inner)
     {
         snprintf(key, sizeof key, "#/$defs/%.1000s", name);
         if (!json_object_get(reader->anchors, key))
-            json_object_set(reader->anchors, key, (json_t *)(uintptr_t)inner);
+            schema_set(reader, reader->anchors, key, schema_borrow(inner));
     }
     json_object_foreach((json_t *)(uintptr_t)value, name, inner) find_anchors(reader, inner);
     json_array_foreach(value, i, inner) find_anchors(reader, inner);
@@ -419,9 +441,9 @@ static bool collect_values(struct schema_reader *reader, struct collected *into,
             continue;
         }
         json_int_t count = json_integer_value(json_object_get(into->counts, key)) + 1;
-        json_object_set_new(own, key, json_true());
-        json_object_set_new(into->counts, key, json_integer(count));
-        if (count == 1) json_array_append(into->values, value);
+        schema_set(reader, own, key, json_true());
+        schema_set(reader, into->counts, key, json_integer(count));
+        if (count == 1) schema_append(reader, into->values, schema_borrow(value));
         free(key);
     }
     json_decref(own);
@@ -571,7 +593,9 @@ int schema_read(struct exprs *exprs, const char *text, size_t length)
     json_t *document = json_read(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!document)
         return exprs->status =
-                   error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
+                   json_read_lacked_memory(&error)
+                       ? error_memory("JSON schema")
+                       : error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
     read_document(exprs, document, 0);
     json_decref(document);
     return exprs->status;

@@ -108,6 +108,13 @@ int schema_rules(struct schema_reader *reader, const json_t *schema);
 void schema_reader_free(struct schema_reader *reader);
 /* Keeps a schema that has been made until the end, and takes over the reference. NULL: out of memory. */
 json_t *schema_keep(struct schema_reader *reader, json_t *schema);
+/* Put a value into an array or, by its name, into an object, and take over the reference. What memory lacks
+ * for, the value itself included (NULL), is an error, since a schema that misses a part describes something
+ * else. */
+void schema_append(struct schema_reader *reader, json_t *array, json_t *value);
+void schema_set(struct schema_reader *reader, json_t *object, const char *key, json_t *value);
+void schema_set_named(struct schema_reader *reader, json_t *object, const char *name, size_t length,
+                      json_t *value);
 /* The schema without one of its keywords, kept. */
 json_t *schema_without(struct schema_reader *reader, const json_t *schema, const char *key);
 unsigned schema_types(struct schema_reader *reader, const json_t *schema);
