@@ -616,7 +616,9 @@ int reply_create(const struct engine_reply_options *options, const struct reply_
     if (options->tools) {
         json_error_t where;
         made->tools = json_read_text(options->tools, JSON_REJECT_DUPLICATES, &where);
-        if (!made->tools)
+        if (!made->tools && json_read_lacked_memory(&where))
+            status = error_memory("tools");
+        else if (!made->tools)
             status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: line %d: %s", where.line, where.text);
         else if (!json_is_array(made->tools))
             status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: it should be an array");

@@ -124,8 +124,9 @@ static bool read_option(struct params *params, const char *option, const char *f
 {
     char message[256];
     bool constrained = params->options.constrained;
-    if (text_option_read(&params->options, option, value, message) != TEXT_OPTION_READ)
-        api_error_in(error, field, "%s", message);
+    bool read = text_option_read(&params->options, option, value, message) == TEXT_OPTION_READ;
+    if (!read && strcmp(message, TEXT_OPTION_NO_MEMORY) == 0) return api_error_memory(error);
+    if (!read) api_error_in(error, field, "%s", message);
     if (!constrained && params->options.constrained) params->constrained_by = field;
     return !error->status;
 }
