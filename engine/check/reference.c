@@ -507,17 +507,6 @@ struct expected reference_pool(const double *values, const double *scores, size_
 
 /* ---- States --------------------------------------------------------------------------------------- */
 
-struct expected reference_conv(const float *weights, const float *inputs, size_t taps)
-{
-    double sum = 0, size = 0;
-    for (size_t i = 0; i < taps; i++) {
-        double product = (double)weights[i] * (double)inputs[i];
-        sum += product;
-        size += fabs(product);
-    }
-    return (struct expected){sum, 1e-6 * size + 1e-30};
-}
-
 double reference_scan_bound(double size)
 {
     return 2e-5 * size + 1e-30;

@@ -104,7 +104,7 @@ void reference_route_weights(const struct engine_op_route *args, const double *p
 
 /* ---- Streams ---- */
 
-/* The sum of n numbers by weights. */
+/* The sum of n numbers by weights, as ENGINE_OP_MIX makes it, and ENGINE_OP_CONV for a channel and token. */
 struct expected reference_sum(const float *numbers, const float *weights, size_t n);
 /* A token of ENGINE_OP_HYPER: `width` numbers x, and base and output; scale. */
 void reference_hyper(const struct engine_op_hyper *args, size_t width, const float *x, const float *scale,
@@ -115,9 +115,6 @@ struct expected reference_pool(const double *values, const double *scores, size_
                                double value);
 
 /* ---- States ---- */
-
-/* A channel of ENGINE_OP_CONV at one token: weights and the inputs that it sees, both [taps]. */
-struct expected reference_conv(const float *weights, const float *inputs, size_t taps);
 
 /* A token of one column of a head of ENGINE_OP_SCAN. S and its bound's M, both [key_dim], become those after
  * the token. q, k, a, b, bonus: [key_dim]; a (with b) and bonus may be NULL. w: [key_dim]. */

@@ -84,15 +84,16 @@ static void read_limits(struct engine_device *device)
     device->limits.max_experts = MAX_EXPERTS;
     device->limits.weight_type = weight_type_known;
     device->limits.has_kernel = op_has_kernel;
-    device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
+    bool is_cpu = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    device->splits = !is_cpu;
     uint32_t invocations = limits->maxComputeWorkGroupInvocations;
     if (invocations > limits->maxComputeWorkGroupSize[0]) invocations = limits->maxComputeWorkGroupSize[0];
     device->few_rows = invocations >= 32 * FEW_SHARES ? 32 : invocations >= 16 * FEW_SHARES ? 16 : 8;
     device->max_norm_lanes = 64;
-    while (device->splits && 2 * device->max_norm_lanes <= invocations && device->max_norm_lanes < 1024)
+    while (!is_cpu && 2 * device->max_norm_lanes <= invocations && device->max_norm_lanes < 1024)
         device->max_norm_lanes *= 2;
     /* Drivers that run shaders on the CPU take long to compile them. */
-    device->unrolled = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 32;
+    device->unrolled = is_cpu ? 4 : 32;
 }
 
 /* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half, dot or cooperative;

@@ -185,7 +185,7 @@ struct engine_device {
     bool splits;             /* attention over few heads and long contexts */
     uint32_t few_columns;    /* up to this many go through shaders/matmul-few.glsl: 1 … 16 */
     uint32_t few_rows;       /* the most rows of its workgroups */
-    uint32_t max_norm_lanes; /* the most invocations of its workgroups */
+    uint32_t max_norm_lanes; /* the most invocations of a norm's workgroup */
     uint32_t unrolled;       /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
     /* What a slow device of this kind does in a second; how many seconds of that are submitted at once. */
     struct {

@@ -205,11 +205,12 @@ static int add_part(struct engine_device *device, struct engine_recording *recor
  * submitted at once. */
 static int recording_part(struct engine_recording *recording, struct commands **part)
 {
-    const struct commands last = recording->parts[recording->n_parts - 1];
+    const struct commands *last = &recording->parts[recording->n_parts - 1];
+    const VkCommandBuffer handle = last->handle; /* adding a part moves them */
     int status = ENGINE_OK;
-    if (last.seconds > last.device->submission) {
-        status = add_part(last.device, recording); /* first: the last part is the one that is open */
-        if (!status) status = vulkan_error(vk.vkEndCommandBuffer(last.handle), "recording");
+    if (last->seconds > last->device->submission) {
+        status = add_part(last->device, recording); /* first: the last part is the one that is open */
+        if (!status) status = vulkan_error(vk.vkEndCommandBuffer(handle), "recording");
     }
     *part = &recording->parts[recording->n_parts - 1];
     return status;
