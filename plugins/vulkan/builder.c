@@ -32,6 +32,11 @@ uint32_t bind_values(struct builder *builder, int number, const struct gpu_view 
     return 0;
 }
 
+void set_shape(struct builder *builder, const struct gpu_view *view)
+{
+    for (int i = 0; i < 3; i++) builder->dispatch.shape[i] = (uint32_t)view->ne[i];
+}
+
 uint32_t least(uint64_t a, uint32_t b)
 {
     return a < b ? (uint32_t)a : b;

@@ -22,6 +22,9 @@ struct builder {
     struct dispatch dispatch;
 };
 
+/* What the table of times says of the dispatch: a tensor's dimensions. */
+void set_shape(struct builder *builder, const struct gpu_view *view);
+
 /* Sets the parameters of the dispatch: a struct of parameters.glsl. */
 #define SET_PARAMETERS(builder, parameters)                                                                  \
     do {                                                                                                     \

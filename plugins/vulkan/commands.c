@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
+#include "times.h"
 
 #define SETS_PER_POOL 64
 
@@ -44,6 +45,8 @@ static void drop_pool(struct commands *commands)
 
 int commands_reset(struct commands *commands)
 {
+    times_take(commands);
+    times_reset(commands);
     while (commands->pools && commands->pools->next) drop_pool(commands);
     if (!commands->pools) return ENGINE_OK;
     commands->pools->used = 0;
@@ -53,6 +56,8 @@ int commands_reset(struct commands *commands)
 
 void commands_destroy(struct commands *commands)
 {
+    times_take(commands);
+    times_drop(commands);
     while (commands->pools) drop_pool(commands);
     if (commands->handle)
         vk.vkFreeCommandBuffers(commands->device->handle, commands->device->command_pool, 1,
@@ -125,6 +130,7 @@ static void order(struct commands *commands, const struct dispatch *dispatch)
     for (int i = 0; i < MAX_BINDINGS && !needed; i++)
         needed = is_tracked(&dispatch->bindings[i]) && conflicts(commands, &dispatch->bindings[i]);
     if (needed) {
+        times_barrier(commands);
         VkMemoryBarrier shaders = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                    .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                                    .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
@@ -141,12 +147,18 @@ static void order(struct commands *commands, const struct dispatch *dispatch)
     }
 }
 
-double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch)
+uint64_t dispatch_bytes(const struct dispatch *dispatch)
 {
     uint64_t bytes = 0;
+    if (dispatch->bytes > 0) return dispatch->bytes;
     for (int i = 0; i < MAX_BINDINGS; i++)
         if (dispatch->bindings[i].buffer) bytes += dispatch->bindings[i].size;
-    double reading = (double)bytes / device->speed.bytes,
+    return bytes;
+}
+
+double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch)
+{
+    double reading = (double)dispatch_bytes(dispatch) / device->speed.bytes,
            products = (double)dispatch->flops / device->speed.flops;
     return reading > products ? reading : products;
 }
@@ -161,6 +173,8 @@ int commands_dispatch(struct commands *commands, const struct dispatch *dispatch
     if (!status) status = make_set(commands, dispatch, &set);
     if (status) return status;
     order(commands, dispatch);
+    if (commands->device->times) status = times_begin(commands, dispatch);
+    if (status) return status;
     if (pipeline != commands->bound)
         vk.vkCmdBindPipeline(commands->handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     commands->bound = pipeline;
@@ -169,6 +183,7 @@ int commands_dispatch(struct commands *commands, const struct dispatch *dispatch
     vk.vkCmdPushConstants(commands->handle, commands->device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           MAX_PUSH, dispatch->push);
     vk.vkCmdDispatch(commands->handle, dispatch->groups[0], dispatch->groups[1], 1);
+    if (commands->device->times) times_end(commands);
     commands->seconds += dispatch_seconds(commands->device, dispatch);
     return ENGINE_OK;
 }

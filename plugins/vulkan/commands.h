@@ -17,12 +17,16 @@ struct binding {
     uint64_t address; /* of the buffer; 0 if shaders don't use addresses */
 };
 
+#define MAX_SHAPE 4
+
 struct dispatch {
     struct pipeline_key key;
     struct binding bindings[MAX_BINDINGS];
     uint32_t push[MAX_PUSH / 4];
     uint32_t groups[2];
-    uint64_t flops; /* of products, at most; 0: none that would count */
+    uint64_t flops;            /* of products, at most; 0: none that would count */
+    uint64_t bytes;            /* of what is bound, those that are read and written; 0: all of it */
+    uint32_t shape[MAX_SHAPE]; /* for people; 0 ends it */
 };
 
 #define MAX_TOUCHED 64
@@ -35,6 +39,7 @@ struct touched {
 };
 
 struct descriptor_pool;
+struct timing;
 
 struct commands {
     struct engine_device *device;
@@ -44,10 +49,13 @@ struct commands {
     struct touched touched[MAX_TOUCHED];
     uint32_t n_touched;
     struct descriptor_pool *pools; /* newest first */
+    struct timing *timing;         /* times.c; NULL: none yet */
 };
 
-/* How long a dispatch may take on a slow device of its kind: reckoned from its products and from the bytes
- * that are bound, never measured. */
+/* The bytes that a dispatch reads and writes. */
+uint64_t dispatch_bytes(const struct dispatch *dispatch);
+/* How long a dispatch may take on a slow device of its kind: reckoned from its products and bytes, never
+ * measured. */
 double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch);
 /* Adds a dispatch. */
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);

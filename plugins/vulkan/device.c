@@ -5,6 +5,7 @@
 
 #include "common/sized.h"
 #include "device.h"
+#include "times.h"
 
 #define MAX_HEAD_DIM                                                                                         \
     1024 /* what shaders/attention.comp keeps in registers: 16 values in each of 64 invocations */
@@ -256,6 +257,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     }
     if (!status) status = upload_setup(device);
     if (!status) status = pipeline_setup(device);
+    if (!status) status = times_setup(device);
     if (!status) status = validation_status();
     if (status) {
         device_close(device);
@@ -304,6 +306,7 @@ void device_close(struct engine_device *device)
         scratch_free(device);
         upload_teardown(device);
         pipeline_teardown(device);
+        times_teardown(device);
         vk.vkDestroyCommandPool(device->handle, device->command_pool, NULL);
         vk.vkDestroyDevice(device->handle, NULL);
     }

@@ -36,6 +36,7 @@ struct physical_device {
     char pci_address[GPU_PCI_ADDRESS];    /* "" if unknown */
     char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if unknown */
     uint32_t queue_family;
+    uint32_t time_bits;     /* of its time stamps; 0: it has none */
     bool has_addresses;     /* bufferDeviceAddress, 64-bit integers */
     bool has_half;          /* arithmetic in float16 */
     bool has_dot, fast_dot; /* dot products of bytes; in hardware */
@@ -192,6 +193,7 @@ struct engine_device {
         double flops, bytes;
     } speed;
     double submission;
+    struct times *times; /* times.c; NULL: nobody wants to know */
 };
 
 struct engine_buffer {

@@ -66,6 +66,11 @@
     F(vkCmdUpdateBuffer)                                                                                     \
     F(vkCmdFillBuffer)                                                                                       \
     F(vkCmdExecuteCommands)                                                                                  \
+    F(vkCmdResetQueryPool)                                                                                   \
+    F(vkCmdWriteTimestamp)                                                                                   \
+    F(vkCreateQueryPool)                                                                                     \
+    F(vkDestroyQueryPool)                                                                                    \
+    F(vkGetQueryPoolResults)                                                                                 \
     F(vkCreateFence)                                                                                         \
     F(vkDestroyFence)                                                                                        \
     F(vkResetFences)                                                                                         \

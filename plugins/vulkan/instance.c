@@ -164,6 +164,7 @@ static bool find_queue(struct physical_device *device)
         if (compute_only) break;
     }
     device->queue_family = found;
+    if (found != UINT32_MAX) device->time_bits = families[found].timestampValidBits;
     return found != UINT32_MAX;
 }
 

@@ -258,6 +258,24 @@ static int mix(const struct builder *builder, const struct product *product,
 
 /* ---- The products themselves --------------------------------------------------------------------------- */
 
+/* What a dispatch with so many panels does. Of several matrices it reads no more than there are columns. */
+static void set_work(struct builder *builder, const struct product *product, uint64_t panels)
+{
+    const struct gpu_view *v = product->call->views, *input = &product->input;
+    const struct engine_weight *weight = v[OPERAND(matmul, weight)].weight;
+    uint64_t n_weights = v[OPERAND(matmul, gate)].present ? 2 : 1, rows = panels * PANEL_ROWS,
+             columns = product->tokens * (product->matrices == SINGLE ? UINT64_C(1) : product->n_slots);
+    if (rows > product->output.ne[0]) rows = product->output.ne[0];
+    bool is_chosen = product->matrices == BY_COLUMN || product->matrices == BY_GROUP;
+    if (is_chosen && panels > weight->matrix_panels * columns) panels = weight->matrix_panels * columns;
+    builder->dispatch.flops = 2 * input->ne[0] * rows * columns * n_weights;
+    builder->dispatch.bytes = panels * (weight->panel_size + weight->scale_size) * n_weights + input->bytes +
+                              rows * columns * sizeof(float);
+    const uint32_t shape[MAX_SHAPE] = {(uint32_t)input->ne[0], (uint32_t)rows, product->tokens,
+                                       product->matrices == SINGLE ? 0 : product->n_slots};
+    memcpy(builder->dispatch.shape, shape, sizeof shape);
+}
+
 /* Adds the dispatches of a matmul that is complete except for its weights: one for each part that can be
  * bound. A part writes other rows than those before it, yet waits for them: that costs little compared to
  * reading a binding full of weights. With several matrices each part has the workgroups of all; those skip
@@ -273,6 +291,7 @@ static int add_parts(struct builder *builder, const struct product *product, str
         uint64_t panels = product->matrices == SINGLE ? count : weight->matrix_panels;
         bind_panels(builder, 0, weight, panel, count);
         if (gate) bind_panels(builder, 2, gate, panel, count);
+        set_work(builder, product, count);
         p->first_row = (uint32_t)(panel * PANEL_ROWS);
         p->first_panel = (uint32_t)panel;
         p->n_panels = (uint32_t)count;
@@ -356,9 +375,6 @@ static int append(struct builder *builder, const struct product *product, const 
         p.choice_step = (uint32_t)(3 * product->tiles);
     }
 
-    uint64_t matrices = product->matrices == SINGLE ? 1 : product->n_slots;
-    builder->dispatch.flops = 2 * input->ne[0] * product->output.ne[0] * product->tokens * matrices *
-                              (v[OPERAND(matmul, gate)].present ? 2 : 1);
     if (product->tiles > builder->device->max_groups[1])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many",
                                  product->tokens);

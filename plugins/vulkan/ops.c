@@ -41,6 +41,15 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
     return splits < 1 ? 1 : least(splits, MAX_SPLITS);
 }
 
+/* Bytes of the caches that a call reads once: of each sequence, as far back as its blocks reach. */
+static uint64_t cache_bytes(const struct gpu_call *call, uint64_t reach)
+{
+    const struct gpu_view *k = &call->views[OPERAND(attention, k)], *v = &call->views[OPERAND(attention, v)];
+    uint64_t rows = reach * call->views[OPERAND(attention, block_table)].ne[1] * k->ne[2],
+             most = k->ne[1] * k->ne[2] * k->ne[3];
+    return (uint64_t)((double)(k->bytes + v->bytes) * (double)(rows < most ? rows : most) / (double)most);
+}
+
 /* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split
  * for, so that it doesn't grow as contexts do. */
 static uint64_t attention_scratch(const struct gpu_call *call)
@@ -125,6 +134,9 @@ static int attention(struct builder *builder, const struct gpu_call *call)
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
     uint64_t reach = table->ne[0] * k->ne[1]; /* at most so many positions */
     builder->dispatch.flops = 2 * q->ne[1] * q->ne[2] * reach * (q->ne[0] + value_dim);
+    builder->dispatch.bytes = cache_bytes(call, reach) + q->bytes + v[OPERAND(attention, output)].bytes;
+    set_shape(builder, q);
+    builder->dispatch.shape[3] = (uint32_t)reach;
     builder->dispatch.groups[0] = (uint32_t)q->ne[1] * splits;
     builder->dispatch.groups[1] = least(q->ne[2], builder->device->max_groups[1]);
     int status = add(builder);
@@ -147,6 +159,8 @@ static int cache_write(struct builder *builder, const struct gpu_call *call)
     p.slots_offset = bind_view(builder, 1, &v[OPERAND(cache_write, slots)], ACCESS_READ);
     p.cache_offset = bind_view(builder, 2, cache, ACCESS_READ | ACCESS_WRITE);
     SET_PARAMETERS(builder, p);
+    set_shape(builder, input);
+    builder->dispatch.bytes = 2 * input->bytes; /* of float32, at most */
     spread(builder, input->ne[0] / step * input->ne[1] * input->ne[2]);
     return add(builder);
 }
@@ -311,6 +325,7 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
     p.rows_offset = bind_view(builder, 2, &v[OPERAND(get_rows, rows)], ACCESS_READ);
     p.output_offset = bind_view(builder, 3, output, ACCESS_WRITE);
     SET_PARAMETERS(builder, p);
+    builder->dispatch.bytes = 2 * output->bytes; /* of float32, at most */
     spread(builder, (output->ne[0] + 31) / 32 * output->ne[1]);
     if (!weight) return add(builder);
     uint64_t part = panels_in_part(builder->device, weight);
@@ -385,5 +400,8 @@ int op_append(struct engine_device *device, struct commands *commands, uint32_t 
     struct builder builder = {.device = device, .commands = commands};
     int status = gpu_check(&request, op, args, &call);
     if (status) return status;
+    const struct op_operand *operands = op_operands(op);
+    for (uint32_t i = 0; operands[i].name; i++)
+        if (operands[i].role == OP_OUT && call.views[i].present) set_shape(&builder, &call.views[i]);
     return builders[op](&builder, &call);
 }

@@ -107,7 +107,7 @@ static FILE *open_file(const struct pipeline_key *key)
             snprintf(path + length, sizeof path - (size_t)length, "%" PRIu32 ".txt", key->subgroup_size);
     if (length >= (int)sizeof path) return NULL;
     FILE *file = fopen(path, "w");
-    if (!file) vulkan_host->log(ENGINE_LOG_WARNING, "vulkan: cannot write %s: %s", path, strerror(errno));
+    if (!file) vulkan_host->log(ENGINE_LOG_WARNING, "cannot write %s: %s", path, strerror(errno));
     return file;
 }
 

@@ -7,6 +7,7 @@
 #include "common/array.h"
 #include "common/assert.h"
 #include "stream.h"
+#include "times.h"
 
 #define INLINE_SIZE   65536u /* writes up to here travel in the command buffer */
 #define READBACK_SIZE (4u << 20)
@@ -145,6 +146,7 @@ int stream_flush(struct engine_stream *stream)
     commands_barrier(&slot->commands, true);
     stream->open = false;
     slot->submission.commands = slot->commands.handle;
+    times_run(&slot->commands);
     VkResult result = vk.vkEndCommandBuffer(slot->commands.handle);
     if (result == VK_SUCCESS) result = submission_add(stream->device, &slot->submission);
     slot->pending = result == VK_SUCCESS;
@@ -244,6 +246,16 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
     return ENGINE_OK;
 }
 
+/* The last replay's times, before the next one writes over them. */
+static int take_times(struct engine_stream *stream, struct commands *part)
+{
+    if (!times_are_due(part)) return ENGINE_OK;
+    int status = stream_flush(stream);
+    device_wait_idle(stream->device);
+    times_take(part);
+    return status;
+}
+
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
 {
     struct commands *commands;
@@ -253,8 +265,9 @@ int stream_replay(struct engine_stream *stream, struct engine_recording *recordi
     if (recording->parts[0].device != stream->device)
         return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
     for (uint32_t i = 0; i < recording->n_parts; i++) {
-        const struct commands *part = &recording->parts[i];
-        status = stream_open(stream, &commands);
+        struct commands *part = &recording->parts[i];
+        status = take_times(stream, part);
+        if (!status) status = stream_open(stream, &commands);
         if (!status && commands->seconds > 0 &&
             commands->seconds + part->seconds > stream->device->submission) {
             status = stream_flush(stream);
@@ -262,6 +275,7 @@ int stream_replay(struct engine_stream *stream, struct engine_recording *recordi
         }
         if (status) return status;
         commands_barrier(commands, false);
+        times_run(part);
         vk.vkCmdExecuteCommands(commands->handle, 1, &part->handle);
         commands_barrier(commands, false);
         commands->bound = VK_NULL_HANDLE; /* state doesn't outlast the secondary buffer */

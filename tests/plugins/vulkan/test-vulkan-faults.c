@@ -386,6 +386,66 @@ Test(vulkan_faults, work_is_submitted_in_pieces)
     free(expected);
 }
 
+/* ---- Times --------------------------------------------------------------------------------------------- */
+
+#define LAYERS 5 /* of the model */
+
+/* How often a kernel was launched: the sum of its rows in the table of times. */
+static unsigned launches(const char *log, const char *kernel)
+{
+    unsigned sum = 0;
+    for (const char *line = log; (line = strstr(line, "times: ")) != NULL; line++) {
+        char name[64], shape[64];
+        unsigned count;
+        double us, gigabytes, teraflops;
+        if (sscanf(line, "times: %63s %63s %u %lf %lf %lf", name, shape, &count, &us, &gigabytes,
+                   &teraflops) != 6)
+            continue;
+        cr_expect(us >= 0 && gigabytes >= 0 && teraflops >= 0, "%s", line);
+        if (strncmp(name, kernel, strlen(kernel)) == 0) sum += count;
+    }
+    return sum;
+}
+
+static struct program_result timed(const char *tokens)
+{
+    return PROGRAM("-m", MODEL, "-p", "Once upon a time", "--temp", "0", "-n", tokens, "--backend", "vulkan",
+                   "--offload", "all");
+}
+
+/* Recordings are replayed for each token, and their launches counted each time. */
+Test(vulkan_faults, launches_are_timed)
+{
+    static const struct {
+        const char *kernel;
+        unsigned of_layer, others; /* launches for a token */
+    } kernels[] = {
+        {"norm", 2, 1}, {"rope", 2, 0}, {"cache_write", 2, 0}, {"attention", 1, 0}, {"matmul", 6, 1}};
+    need_model();
+    machine("");
+    setenv("ENGINE_VULKAN_TIMES", "1", 1);
+    struct program_result few = timed("10"), more = timed("20");
+    cr_assert_eq(more.status, 0, "%s", more.err);
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        cr_expect_eq(launches(more.err, kernels[i].kernel) - launches(few.err, kernels[i].kernel),
+                     10 * (kernels[i].of_layer * LAYERS + kernels[i].others), "%s: %s", kernels[i].kernel,
+                     more.err);
+    cr_expect_str_eq(strstr(more.out, few.out) ? few.out : "", few.out, "%s", more.out);
+    program_free(&few), program_free(&more);
+}
+
+Test(vulkan_faults, a_device_without_time_stamps_says_so)
+{
+    need_model();
+    machine("timeless");
+    setenv("ENGINE_VULKAN_TIMES", "1", 1);
+    struct program_result result = timed("4");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_expect_eq(program_count_lines(result.err, "has no time stamps"), 1, "%s", result.err);
+    cr_expect_eq(launches(result.err, ""), 0, "%s", result.err);
+    program_free(&result);
+}
+
 /* ---- Too little memory, lost devices ------------------------------------------------------------------- */
 
 Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)

@@ -3,6 +3,7 @@
  *
  *   discrete      devices say that they are GPUs with memory of their own
  *   plain         they can't add over subgroups
+ *   timeless      their queues have no time stamps
  *   range=BYTES   they bind no more of a buffer than that
  *   memory=BYTES  no more can be allocated
  *   count         the number of submissions is said at the end, on standard error
@@ -32,6 +33,7 @@ static struct {
     PFN_vkGetDeviceProcAddr device_function;
     PFN_vkGetPhysicalDeviceProperties properties;
     PFN_vkGetPhysicalDeviceProperties2 properties2;
+    PFN_vkGetPhysicalDeviceQueueFamilyProperties families;
     PFN_vkCreateDevice create_device;
     PFN_vkAllocateMemory allocate;
     PFN_vkFreeMemory free;
@@ -92,6 +94,14 @@ static VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice device,
             continue;
         ((VkPhysicalDeviceSubgroupProperties *)part)->supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
     }
+}
+
+static VKAPI_ATTR void VKAPI_CALL get_families(VkPhysicalDevice device, uint32_t *count,
+                                               VkQueueFamilyProperties *families)
+{
+    next.families(device, count, families);
+    for (uint32_t i = 0; families && i < *count; i++)
+        if (wanted("timeless")) families[i].timestampValidBits = 0;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo *info,
@@ -181,6 +191,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
         (PFN_vkGetPhysicalDeviceProperties)next.instance_function(*instance, "vkGetPhysicalDeviceProperties");
     next.properties2 = (PFN_vkGetPhysicalDeviceProperties2)next.instance_function(
         *instance, "vkGetPhysicalDeviceProperties2");
+    next.families = (PFN_vkGetPhysicalDeviceQueueFamilyProperties)next.instance_function(
+        *instance, "vkGetPhysicalDeviceQueueFamilyProperties");
     next.create_device = (PFN_vkCreateDevice)next.instance_function(*instance, "vkCreateDevice");
     return VK_SUCCESS;
 }
@@ -229,6 +241,7 @@ static PFN_vkVoidFunction ours(const char *name)
         {"vkCreateDevice", (PFN_vkVoidFunction)create_device},
         {"vkGetPhysicalDeviceProperties", (PFN_vkVoidFunction)get_properties},
         {"vkGetPhysicalDeviceProperties2", (PFN_vkVoidFunction)get_properties2},
+        {"vkGetPhysicalDeviceQueueFamilyProperties", (PFN_vkVoidFunction)get_families},
         {"vkAllocateMemory", (PFN_vkVoidFunction)allocate_memory},
         {"vkFreeMemory", (PFN_vkVoidFunction)free_memory},
         {"vkQueueSubmit", (PFN_vkVoidFunction)queue_submit},
