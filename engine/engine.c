@@ -35,11 +35,14 @@ int engine_open(const struct engine_options *options, struct engine **out)
     struct engine *engine = calloc(1, sizeof *engine);
     if (!engine) return error_memory("engine");
     lock_init(&engine->devices_lock);
+    lock_init(&engine->claims.lock);
+    engine->claims.max_grown = UINT64_MAX;
     status = config_open(known.config_file, &engine->config);
     if (status == ENGINE_OK) status = host_begin(engine->config);
     if (status != ENGINE_OK) {
         config_close(engine->config);
         pthread_mutex_destroy(&engine->devices_lock);
+        pthread_mutex_destroy(&engine->claims.lock);
         free(engine);
         return status;
     }
@@ -66,6 +69,7 @@ void engine_close(struct engine *engine)
     free(engine->devices);
     free(engine->installed_model);
     pthread_mutex_destroy(&engine->devices_lock);
+    pthread_mutex_destroy(&engine->claims.lock);
     free(engine);
 }
 

@@ -16,6 +16,16 @@ struct plugin;
 struct plugins;
 struct token_texts;
 
+/* Memory of this machine that the caches of all contexts count on (context/room.c). */
+struct claims {
+    pthread_mutex_t lock;
+    uint64_t unwritten; /* bytes of open blocks that nobody has written to: the CPU says they are free */
+    uint64_t grown;     /* bytes of blocks opened beyond those that weights were placed with room for */
+    uint64_t max_grown; /* UINT64_MAX: no limit */
+    double asked;       /* seconds_now() when the CPU was asked for its free memory; 0: never */
+    uint64_t left;      /* bytes that closed blocks may take, as of then */
+};
+
 struct engine {
     struct config *config;
     struct plugins *plugins;
@@ -26,6 +36,7 @@ struct engine {
     /* The backend through which this process serves another; it lists no devices. */
     const struct plugin *serving;
     pthread_mutex_t devices_lock; /* protects the four above, and the backends' functions marked [main] */
+    struct claims claims;
 };
 
 struct engine_model {

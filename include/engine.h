@@ -523,10 +523,13 @@ struct engine_context_options {
      * ends the batch with an error. */
     int (*watched)(void *user, const struct engine_watched *value);
     void *watch_user;
+    /* Not 0: other contexts will use the same devices. A cache whose size isn't given then grows on the CPU
+     * only, where it takes memory as it is used; on other devices it has room for 16,384 positions. */
+    uint32_t shares_devices;
 };
 
-/* The context length, in positions of a sequence, that a context created with these options would have at
- * least, if there is memory for it: with n_context and n_cache 0 it may grow beyond. */
+/* The context length, in positions of a sequence, that a context created with these options would have if
+ * there is memory for it. */
 ENGINE_API int engine_context_length(struct engine_model *model, const struct engine_context_options *options,
                                      uint32_t *n_context);
 
@@ -627,8 +630,15 @@ struct engine_plan_context {
     uint32_t n_cache;   /* positions of all sequences together */
     uint32_t limit;     /* enum engine_context_limit */
     const char *device; /* ENGINE_CONTEXT_MEMORY: the device, as long as the plan; else NULL */
+    /* Bytes of the CPU's cache that are taken when positions are first used, as far as they are free then. */
+    uint64_t growth;
 };
 ENGINE_API void engine_plan_get_context(const struct engine_plan *plan, struct engine_plan_context *out);
+
+/* Lets the caches of all contexts together take at most so many bytes as they grow (engine_plan_context's
+ * growth) and returns how many they have taken, which may be more; UINT64_MAX, as at first: as many as are
+ * free. [thread-safe] */
+ENGINE_API uint64_t engine_limit_growth(struct engine *engine, uint64_t bytes);
 
 /* Plans as engine_plan_create does, with the devices that the file `cluster` describes (docs/cluster.md).
  * Each is assumed to be able to run everything that this machine's CPU can. `cluster` NULL: with this
@@ -1000,7 +1010,8 @@ enum engine_done_reason {
     ENGINE_DONE_END = 1,   /* the model ended its text */
     ENGINE_DONE_LIMIT = 2, /* max_tokens have been generated */
     ENGINE_DONE_STOP = 3,  /* a stop text or a stop token was generated */
-    /* The context is full, or the sequence needs more cache than the other requests can give up. */
+    /* The context is full, or the sequence needs more cache than the other requests can give up. Where memory
+     * for more of the cache isn't free, the request fails with ENGINE_ERROR_MEMORY instead. */
     ENGINE_DONE_CONTEXT = 4,
     ENGINE_DONE_CANCELLED = 5, /* by engine_queue_cancel, engine_queue_stop or engine_queue_destroy */
     ENGINE_DONE_FAILED = 6     /* `status` and `message` say why */

@@ -39,8 +39,7 @@ static int create_cache(struct engine_context *context)
     context->kv = kv_create(plan->n_sequences, plan->n_context, plan->n_blocks);
     if (!context->kv) return error_memory("cache");
     kv_close(context->kv, plan->n_ready_blocks);
-    context->room = calloc(1, sizeof *context->room);
-    if (!context->room) return error_memory("cache");
+    room_claim(context);
     if (plan->n_window_blocks > 0 && !kv_add_window(context->kv, plan->info.window, plan->n_window_blocks))
         return error_memory("cache");
     if (plan->n_states > 0 && !kv_add_states(context->kv)) return error_memory("states");
@@ -88,8 +87,8 @@ void engine_context_destroy(struct engine_context *context)
     free(context->is_pending);
     for (int i = 0; i < PLAN_MAX_GROUPS; i++) free(context->flights[i].lengths);
     free(context->executor.staging);
+    if (context->kv) room_give_up(context);
     kv_destroy(context->kv);
-    free(context->room);
     kv_destroy(context->sources);
     engine_plan_destroy(context->plan);
     free(context);

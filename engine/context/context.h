@@ -9,10 +9,9 @@
 
 #define MAX_PREPARED 64 /* graphs kept, of different shapes */
 
-/* What is known of the memory for blocks that are closed (room.c). */
+/* This context's part of the engine's claims (room.c). */
 struct room {
-    double asked;   /* seconds_now() when the device was asked; 0: never */
-    uint64_t bytes; /* that blocks may still take */
+    uint64_t unwritten, grown; /* bytes, as struct claims has them */
 };
 
 /* A model tensor on a device. A tensor's roles on the same device share it. */
@@ -45,7 +44,7 @@ struct engine_context {
     struct loaded *loaded;
     size_t n_loaded;
     struct kv_cache *kv;
-    struct room *room;
+    struct room room;
     struct kv_cache *sources; /* the source texts of sequences; NULL: the model takes none */
     uint64_t arena_size[PLACE_MAX_DEVICES];
     /* Working memory, held free while weights are loaded. */
@@ -86,6 +85,9 @@ void context_unload(struct engine_context *context);
  * ENGINE_ERROR_ARGUMENT: one is not finite; none has changed. */
 int context_set_scales(struct engine_context *context, const float *scales);
 
+/* Claims the memory of a new cache, and gives up what a context has claimed. */
+void room_claim(struct engine_context *context);
+void room_give_up(struct engine_context *context);
 /* How many closed blocks of the cache there is memory for. */
 uint32_t room_openable(const struct engine_context *context);
 /* Whether growth[s] positions fit behind each sequence s, after blocks have been opened for them. */

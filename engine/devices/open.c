@@ -53,6 +53,16 @@ uint64_t devices_default_budget(const struct engine_device_info *info)
     return info->memory_free > margin ? info->memory_free - margin : 0;
 }
 
+/* A budget of the CPU without what other contexts have been promised. */
+static uint64_t without_claims(struct claims *claims, uint64_t budget)
+{
+    if (budget == PLACE_NO_LIMIT) return budget;
+    pthread_mutex_lock(&claims->lock);
+    const uint64_t unwritten = claims->unwritten;
+    pthread_mutex_unlock(&claims->lock);
+    return budget > unwritten ? budget - unwritten : 0;
+}
+
 /* The bytes of the budget given for this device, the last one if there are several; false if there is
  * none. */
 static bool find_budget(const char *const *memory, const char *device, uint64_t *bytes)
@@ -95,6 +105,7 @@ static int open_device(const struct device *device, const struct device_request 
                            opened.info.alignment);
     memcpy(opened.name, device->name, sizeof opened.name);
     opened.budget = devices_default_budget(&opened.info);
+    if (device->is_cpu) opened.budget = without_claims(&set->engine->claims, opened.budget);
     struct engine_device_options options = {.struct_size = sizeof options, .n_threads = request->n_threads};
     if (find_budget(request->memory, device->name, &opened.budget))
         options.memory_limit = opened.budget ? opened.budget : 1;

@@ -182,6 +182,7 @@ int32_t blocks_take(struct block_pool *pool)
     int32_t b = NO_BLOCK;
     if (pool->n_free > 0) {
         b = pool->free[--pool->n_free];
+        if (pool->n_open - pool->n_free > pool->n_written) pool->n_written = pool->n_open - pool->n_free;
     } else if (pool->idle.n > 0) {
         b = pool->idle.oldest;
         order_remove(&pool->idle, b);

@@ -147,6 +147,12 @@ void kv_open(struct kv_cache *cache, uint32_t n)
     pool->n_open += n;
 }
 
+uint32_t kv_unwritten_count(const struct kv_cache *cache)
+{
+    ENGINE_ASSERT(cache->pool.n_written <= cache->pool.n_open);
+    return cache->pool.n_open - cache->pool.n_written;
+}
+
 /* ---- Windows ------------------------------------------------------------------------------------------ */
 
 /* The first block that positions from `length` on can see through the window, after being cut back by

@@ -102,6 +102,8 @@ void kv_close(struct kv_cache *cache, uint32_t n_open);
 uint32_t kv_closed_count(const struct kv_cache *cache);
 /* Opens n closed blocks. */
 void kv_open(struct kv_cache *cache, uint32_t n);
+/* Open blocks that have not been written to, or a few more. */
+uint32_t kv_unwritten_count(const struct kv_cache *cache);
 
 /* How many of those are needed to append growth[s] positions to each sequence s. */
 uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth);

@@ -47,8 +47,9 @@ struct block_pool {
     int32_t *tokens;      /* [n_blocks, KV_BLOCK_SIZE] */
     int32_t *free;        /* [n_blocks] stack of free blocks; the last one is given next */
     uint32_t n_free;
-    struct order idle; /* the oldest is taken first */
-    int32_t *buckets;  /* [n_buckets] of the tree's blocks, by hash */
+    uint32_t n_written; /* the most that were not free at once: at least as many have been written to */
+    struct order idle;  /* the oldest is taken first */
+    int32_t *buckets;   /* [n_buckets] of the tree's blocks, by hash */
     uint32_t n_buckets;
     uint64_t seed;
     uint64_t variant;         /* changes the hashes of first blocks, see kv_set_variant */

@@ -55,6 +55,7 @@ static uint64_t room_of(const struct engine_plan *plan, uint32_t device, uint64_
 {
     const struct open_device *d = &plan->set.devices[device];
     const uint64_t block = plan_block_bytes(plan, device), max_buffer = device > 0 ? d->info.max_buffer : 0;
+    if (block > 0 && device > 0 && plan->shares_devices) return 0;
     for (size_t c = 0; c < plan->n_caches && max_buffer > 0; c++) {
         const uint64_t bytes = growing_bytes(plan, &plan->caches[c], device);
         const uint64_t fits = bytes > 0 ? max_buffer / bytes : UINT64_MAX;
@@ -65,12 +66,25 @@ static uint64_t room_of(const struct engine_plan *plan, uint32_t device, uint64_
     return room < most ? room : most;
 }
 
+/* How many blocks more the caches of the CPU may have by engine_limit_growth. */
+static uint64_t growth_limit(const struct engine_plan *plan)
+{
+    struct claims *claims = &plan->model->engine->claims;
+    const uint64_t block = plan_block_bytes(plan, 0);
+    pthread_mutex_lock(&claims->lock);
+    const uint64_t bytes = claims->max_grown;
+    pthread_mutex_unlock(&claims->lock);
+    return block > 0 && bytes < UINT64_MAX ? bytes / block : UINT64_MAX;
+}
+
 /* Adds blocks, fewer each time that what else grows with them does not fit or would move a weight. */
 static int grow(struct engine_plan *plan, uint32_t longest, uint32_t most)
 {
     const uint32_t n_blocks = plan->n_blocks, n_offloaded = plan->n_offloaded;
     uint64_t more = most - n_blocks;
     int status = ENGINE_OK;
+    const uint64_t limit = growth_limit(plan);
+    if (limit < more) more = limit, plan->limiting_device = 0;
     for (uint32_t d = 0; d < plan->set.n_devices; d++) {
         const uint64_t room = room_of(plan, d, more);
         if (room < more) more = room, plan->limiting_device = d;
@@ -89,8 +103,7 @@ static int grow(struct engine_plan *plan, uint32_t longest, uint32_t most)
 int plan_place(struct engine_plan *plan)
 {
     if (!plan->grows) return arrange(plan);
-    const bool is_short = plan->info.n_short_rope > 0 && plan->info.n_short_rope < plan->n_trained;
-    const uint32_t longest = is_short ? plan->info.n_short_rope : plan->n_trained;
+    const uint32_t longest = plan_longest_context(&plan->info);
     uint64_t most = (uint64_t)kv_blocks_for(longest) * plan->n_sequences;
     if (most > INT32_MAX / KV_BLOCK_SIZE) most = INT32_MAX / KV_BLOCK_SIZE;
     int status = arrange_blocks(plan, plan->n_ready_blocks, longest);
@@ -100,8 +113,8 @@ int plan_place(struct engine_plan *plan)
         status = grow(plan, longest, (uint32_t)most);
     if (status) return status;
     ENGINE_ASSERT(kv_blocks_for(plan->n_context) <= plan->n_blocks);
-    plan->limit = plan->n_context < longest ? ENGINE_CONTEXT_MEMORY
-                  : is_short                ? ENGINE_CONTEXT_ROPE
-                                            : ENGINE_CONTEXT_TRAINED;
+    plan->limit = plan->n_context < longest   ? ENGINE_CONTEXT_MEMORY
+                  : longest < plan->n_trained ? ENGINE_CONTEXT_ROPE
+                                              : ENGINE_CONTEXT_TRAINED;
     return plan_check_needed(plan);
 }

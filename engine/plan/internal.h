@@ -10,6 +10,13 @@
  * Else they are as many as weights are placed with room for (grow.c). */
 uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options);
 
+/* Whether neither the context's length nor the cache's size was asked for, so that both grow. */
+bool plan_grows(const struct arch_info *info, const struct engine_context_options *options);
+
+/* The length that a context grows to, memory allowing: the trained one, or that beyond which the model turns
+ * all positions by other angles. */
+uint32_t plan_longest_context(const struct arch_info *info);
+
 /* ENGINE_ERROR_ARGUMENT: the context is shorter than the caller's text. */
 int plan_check_needed(const struct engine_plan *plan);
 

@@ -107,6 +107,11 @@ static bool goes_in_one_batch(const struct arch_info *info)
     return info->is_encoder || info->has_source;
 }
 
+bool plan_grows(const struct arch_info *info, const struct engine_context_options *options)
+{
+    return !options->n_context && !options->n_cache && !goes_in_one_batch(info);
+}
+
 /* Blocks of a cache whose size nobody has named. */
 static uint32_t default_blocks(const struct engine_plan *plan, const struct engine_context_options *options)
 {
@@ -145,11 +150,16 @@ static uint32_t trained_context(const struct arch_info *info)
     return info->n_positions > 0 && info->n_positions < info->n_context ? info->n_positions : info->n_context;
 }
 
+uint32_t plan_longest_context(const struct arch_info *info)
+{
+    const uint32_t trained = trained_context(info);
+    return info->n_short_rope > 0 && info->n_short_rope < trained ? info->n_short_rope : trained;
+}
+
 uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options)
 {
-    uint32_t length = trained_context(info);
+    uint32_t length = plan_longest_context(info);
     if (options->n_context > 0) return options->n_context;
-    if (info->n_short_rope > 0 && info->n_short_rope < length) length = info->n_short_rope;
     if (options->n_cache > 0 && options->n_cache < length) length = options->n_cache;
     if (goes_in_one_batch(info) && length > ENCODED_CONTEXT) return ENCODED_CONTEXT;
     return options->n_cache == 0 && length > START_CONTEXT ? START_CONTEXT : length;
@@ -180,12 +190,13 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                   : goes_in_one_batch(&plan->info)             ? ENGINE_CONTEXT_BATCH
                                                                : ENGINE_CONTEXT_MEMORY;
     plan->n_needed = options->n_needed;
-    plan->grows = !options->n_context && !options->n_cache && !goes_in_one_batch(&plan->info);
+    plan->grows = plan_grows(&plan->info, options);
     if (!plan->grows || options->n_needed > trained) {
         if (plan->grows) plan->n_context = trained; /* more it doesn't become */
         int status = plan_check_needed(plan);
         if (status) return status;
     }
+    plan->shares_devices = options->shares_devices != 0;
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
     if (goes_in_one_batch(&plan->info)) { /* a text goes through in one batch */

@@ -132,7 +132,9 @@ int engine_context_length(struct engine_model *model, const struct engine_contex
     if (!plan) return error_memory("plan");
     plan->model = model;
     status = read_architecture(plan);
-    if (!status) *n_context = plan_context_length(&plan->info, &options);
+    if (!status)
+        *n_context = plan_grows(&plan->info, &options) ? plan_longest_context(&plan->info)
+                                                       : plan_context_length(&plan->info, &options);
     engine_plan_destroy(plan);
     return status;
 }

@@ -73,7 +73,8 @@ struct engine_plan {
     uint32_t n_blocks;               /* of the cache */
     /* The first of them: weights were placed with room for these. The others are opened as needed. */
     uint32_t n_ready_blocks;
-    bool grows; /* neither the context's length nor the cache's size was asked for */
+    bool grows;          /* neither the context's length nor the cache's size was asked for */
+    bool shares_devices; /* other contexts will use them, too: the cache grows on the CPU only */
     /* Of the caches of layers with a window; 0: no layer has one that is shorter than the context. */
     uint32_t n_window_blocks;
     /* Of sequences and their snapshots; 0: the family keeps none. */

@@ -218,6 +218,7 @@ void engine_plan_get_context(const struct engine_plan *plan, struct engine_plan_
         .n_cache = plan->n_blocks * KV_BLOCK_SIZE,
         .limit = plan->limit,
         .device = plan->limit == ENGINE_CONTEXT_MEMORY ? plan->set.devices[plan->limiting_device].name : NULL,
+        .growth = (plan->n_blocks - plan->n_ready_blocks) * plan_block_bytes(plan, 0),
     };
     sized_write(out, &known, sizeof known);
 }

@@ -223,6 +223,21 @@ static struct step_limits limits_of(const struct engine_queue *queue)
     };
 }
 
+/* Ends a request that has the whole cache to itself and needs more: the cache is as large as it may become,
+ * or blocks of it are closed because their memory isn't free. */
+static void end_without_room(struct engine_queue *queue, struct request *request)
+{
+    const struct engine_context *context = queue->context;
+    const uint32_t n_closed = kv_closed_count(context->kv);
+    int status = ENGINE_OK;
+    if (n_closed > 0)
+        status =
+            error_raise(ENGINE_ERROR_MEMORY,
+                        "there is memory for %u positions of the cache at present, and the text needs more",
+                        (context->plan->n_blocks - n_closed) * queue->info.cache_block);
+    queue_end(queue, request, status ? ENGINE_DONE_FAILED : ENGINE_DONE_CONTEXT, status);
+}
+
 /* One action of the plan. Kept sequences give way before a request does. */
 static enum step_action take_action(struct engine_queue *queue)
 {
@@ -241,7 +256,7 @@ static enum step_action take_action(struct engine_queue *queue)
     } else if (action == STEP_PUT_BACK) {
         put_back(queue, queue->active.items[which]);
     } else if (action == STEP_FULL) {
-        queue_end(queue, queue->active.items[which], ENGINE_DONE_CONTEXT, ENGINE_OK);
+        end_without_room(queue, queue->active.items[which]);
     }
     return action;
 }

@@ -157,13 +157,159 @@ Test(grow, blocks_are_used_only_while_there_is_memory)
     cr_expect_eq(engine_sequence_length(context, 0), 0);
 
     memory_left = (uint64_t)8 << 30;
-    context->room->asked = 0; /* as if a tenth of a second had gone by */
+    engine->claims.asked = 0; /* as if a tenth of a second had gone by */
     cr_expect_eq(engine_cache_free(context), TRAINED);
     const uint32_t growth = N, n_blocks = (N + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE;
     cr_expect(room_make(context, &growth));
     cr_expect_geq(kv_empty_count(context->kv), n_blocks);
     cr_expect_lt(kv_empty_count(context->kv), 2 * n_blocks, "no more than are needed, and a few");
     cr_expect_eq(engine_cache_free(context), TRAINED);
+    engine_context_destroy(context);
+    free(tokens);
+}
+
+/* ---- Several contexts ---------------------------------------------------------------------------------- */
+
+#define POSITION 256 /* bytes, as above */
+
+static struct engine_backend told; /* the CPU, with memory as this test says */
+
+/* How a request ended. */
+struct ended {
+    uint32_t reason;
+    int status;
+    char message[256];
+};
+
+static void take_end(void *user, const struct engine_event *event)
+{
+    struct ended *ended = user;
+    if (event->kind != ENGINE_EVENT_DONE) return;
+    *ended = (struct ended){.reason = event->reason, .status = event->status};
+    if (event->message) snprintf(ended->message, sizeof ended->message, "%s", event->message);
+}
+
+static struct engine_context *open_sharing(void)
+{
+    struct engine_context *context;
+    const struct engine_context_options wish = {
+        .struct_size = sizeof wish, .backends = "cpu", .n_batch = 512, .shares_devices = 1};
+    cr_assert_eq(engine_context_create(model, &wish, &context), ENGINE_OK, "%s", engine_error_message());
+    cr_expect_eq(context->plan->n_context, TRAINED);
+    told = *context->plan->set.devices[0].backend;
+    told.device_info = say_memory;
+    context->plan->set.devices[0].backend = &told;
+    return context;
+}
+
+/* Says how much memory caches may still take, beyond the margin that is left to others. */
+static void say_left(uint64_t bytes)
+{
+    struct engine_device_info info = {.struct_size = sizeof info, .memory_total = (uint64_t)64 << 30};
+    for (info.memory_free = bytes; devices_default_budget(&info) < bytes;)
+        info.memory_free += bytes - devices_default_budget(&info);
+    memory_left = info.memory_free;
+    engine->claims.asked = 0;
+}
+
+Test(grow, contexts_count_on_the_same_memory_once)
+{
+    struct engine_context *a = open_sharing(), *b = open_sharing();
+    const uint32_t growth = 16384 + 1600;
+    cr_expect_eq(engine->claims.unwritten, 2 * 16384 * POSITION, "%lu", engine->claims.unwritten);
+    /* What both begin with, which is not written to, and 4,000 positions more. */
+    say_left((2 * 16384 + 4000) * POSITION);
+    cr_expect_eq(engine_cache_free(a), 16384 + 4000);
+    cr_expect_eq(engine_cache_free(b), 16384 + 4000);
+    cr_assert(room_make(a, &growth));
+    const uint32_t taken = 16384 + 4000 - engine_cache_free(b);
+    cr_expect(taken >= 1600 && taken <= 3200, "%u", taken);
+    say_left((2 * 16384 + 4000) * POSITION); /* the CPU doesn't see what isn't written to */
+    cr_expect_eq(engine_cache_free(b), 16384 + 4000 - taken);
+    cr_expect_eq(engine_cache_free(a), 16384 + 4000);
+
+    /* Written to, it is no longer free, and no longer counted here. */
+    int32_t tokens[512] = {3, 4, 5};
+    const struct engine_batch batch = {.struct_size = sizeof batch, .tokens = tokens, .n_tokens = 512};
+    cr_assert_eq(engine_decode(a, &batch, NULL), ENGINE_OK, "%s", engine_error_message());
+    const uint32_t one = 1;
+    cr_assert(room_make(a, &one)); /* which counts */
+    say_left((2 * 16384 + 4000 - 512) * POSITION);
+    cr_expect_eq(engine_cache_free(b), 16384 + 4000 - taken);
+    engine_context_destroy(a);
+    say_left((16384 + 4000) * POSITION);
+    cr_expect_eq(engine_cache_free(b), 16384 + 4000);
+    engine_context_destroy(b);
+    cr_expect_eq(engine->claims.unwritten, 0);
+    cr_expect_eq(engine->claims.grown, 0);
+}
+
+/* Devices that commit memory at once leave it to the contexts that come later. */
+Test(grow, elsewhere_contexts_that_share_devices_keep_to_what_they_begin_with)
+{
+    struct engine_plan_context chosen = {.struct_size = sizeof chosen};
+    char *cluster = strdup(files_path(folder, "cluster.json"));
+    files_write_text(cluster,
+                     "{\"machines\": [{\"devices\": ["
+                     "{\"name\": \"cpu\", \"memory\": \"1G\", \"bandwidth\": 1e10, \"integers\": 1e12, "
+                     "\"floats\": 1e12, \"overhead\": 1e-6}, "
+                     "{\"name\": \"vulkan0\", \"memory\": \"1G\", \"bandwidth\": 1e12, \"integers\": 1e14, "
+                     "\"floats\": 1e14, \"overhead\": 1e-6}]}]}");
+    for (uint32_t shares = 0; shares < 2; shares++) {
+        const struct engine_context_options wish = {.struct_size = sizeof wish, .shares_devices = shares};
+        struct engine_plan *plan = NULL;
+        cr_assert_eq(engine_plan_create_on(model, &wish, cluster, &plan), ENGINE_OK, "%s",
+                     engine_error_message());
+        engine_plan_get_context(plan, &chosen);
+        cr_expect_eq(chosen.n_context, shares ? 16384 : TRAINED, "%u", chosen.n_context);
+        cr_expect_eq(chosen.limit, shares ? ENGINE_CONTEXT_MEMORY : ENGINE_CONTEXT_TRAINED);
+        engine_plan_destroy(plan);
+    }
+    free(cluster);
+}
+
+Test(grow, a_limit_holds_for_all_contexts_together)
+{
+    struct engine_context *a = open_sharing(), *b = open_sharing();
+    const uint32_t growth = 16384 + 1600;
+    say_left((uint64_t)1 << 30);
+    cr_expect_eq(engine_limit_growth(engine, 4000 * POSITION), 0);
+    cr_expect_eq(engine_cache_free(a), 16384 + 4000);
+    cr_assert(room_make(a, &growth));
+    const uint64_t grown = engine_limit_growth(engine, 4000 * POSITION);
+    cr_expect(grown >= 1600 * POSITION && grown <= 3200 * POSITION, "%lu", grown);
+    cr_expect_eq(engine_cache_free(b) * POSITION, (16384 + 4000) * POSITION - grown);
+    engine_context_destroy(a);
+    cr_expect_eq(engine_limit_growth(engine, 4000 * POSITION), 0);
+    cr_expect_eq(engine_cache_free(b), 16384 + 4000);
+    engine_context_destroy(b);
+    /* A plan promises no more. */
+    expect(plan_for(&(struct engine_context_options){.n_sequences = 2}, 0), 16384 + 4000, 16384 + 4000,
+           ENGINE_CONTEXT_MEMORY);
+}
+
+Test(grow, a_request_without_memory_fails_and_says_so)
+{
+    enum { N = 16500 };
+    struct engine_context *context = open_sharing();
+    struct engine_queue *queue;
+    struct ended ended = {.reason = UINT32_MAX};
+    int32_t *tokens = calloc(N, sizeof *tokens);
+    cr_assert(tokens);
+    cr_assert_eq(engine_queue_create(context, NULL, &queue), ENGINE_OK, "%s", engine_error_message());
+    const struct engine_request request = {.struct_size = sizeof request,
+                                           .tokens = tokens,
+                                           .n_tokens = N,
+                                           .flags = ENGINE_REQUEST_NO_TEXT,
+                                           .event = take_end,
+                                           .user = &ended};
+    say_left(0);
+    cr_assert_eq(engine_queue_submit(queue, &request, NULL), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_queue_run(queue, ENGINE_QUEUE_IDLE), ENGINE_OK, "%s", engine_error_message());
+    cr_expect_eq(ended.reason, ENGINE_DONE_FAILED, "%u", ended.reason);
+    cr_expect_eq(ended.status, ENGINE_ERROR_MEMORY, "%d", ended.status);
+    cr_expect(strstr(ended.message, "there is memory for 16384 positions"), "%s", ended.message);
+    engine_queue_destroy(queue);
     engine_context_destroy(context);
     free(tokens);
 }
