@@ -198,29 +198,13 @@ static void add_layers(struct table *table, const struct engine_plan *plan,
         table_add(table, "%s", parts ? "parts" : "-");
 }
 
-/* Why the context isn't longer, after how long it is. */
-static const char *limit_text(const struct engine_plan_context *context)
-{
-    switch (context->limit) {
-    case ENGINE_CONTEXT_ASKED: return "as asked for with -c";
-    case ENGINE_CONTEXT_CACHE: return "as long as the cache of --cache-size";
-    case ENGINE_CONTEXT_MEMORY: return "as many as there is memory for";
-    case ENGINE_CONTEXT_ROPE:
-        return "beyond which the model turns all positions by other angles; -c goes beyond";
-    case ENGINE_CONTEXT_BATCH: return "since a text goes through the model at once; -c changes it";
-    default: return "as many as it was trained with";
-    }
-}
-
 static void print_context(const struct engine_plan *plan)
 {
     struct engine_plan_context context = {.struct_size = sizeof context};
+    char text[256];
     engine_plan_get_context(plan, &context);
-    printf("\nContext: %s (trained: %" PRIu32 "), %s",
-           count_text(context.n_context, "position", "positions").text, context.n_trained,
-           limit_text(&context));
-    if (context.device) printf(" on %s", context.device);
-    printf("; cache: %" PRIu32 ".\n", context.n_cache);
+    printf("\nContext: %s; cache: %" PRIu32 ".\n", context_text(&context, text, sizeof text),
+           context.n_cache);
 }
 
 static int print_for_people(const struct engine_plan *plan)

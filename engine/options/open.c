@@ -1,6 +1,7 @@
 /* open.c: see open.h. */
 #include "options/open.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -335,6 +336,28 @@ void context_options(const struct arguments *arguments, struct engine_context_op
         *offload = (int32_t)strtol(arguments->offload, NULL, 10); /* parsing has checked it */
     }
     options->offload = offload;
+}
+
+/* Why the context isn't longer, after how long it is. */
+static const char *limit_text(const struct engine_plan_context *context)
+{
+    switch (context->limit) {
+    case ENGINE_CONTEXT_ASKED: return "as asked for with -c";
+    case ENGINE_CONTEXT_CACHE: return "as long as the cache of --cache-size";
+    case ENGINE_CONTEXT_MEMORY: return "as many as there is memory for";
+    case ENGINE_CONTEXT_ROPE:
+        return "beyond which the model turns all positions by other angles; -c goes beyond";
+    case ENGINE_CONTEXT_BATCH: return "since a text goes through the model at once; -c changes it";
+    default: return "as many as it was trained with";
+    }
+}
+
+const char *context_text(const struct engine_plan_context *context, char *text, size_t size)
+{
+    snprintf(text, size, "%s (trained: %" PRIu32 "), %s%s%.48s",
+             count_text(context->n_context, "position", "positions").text, context->n_trained,
+             limit_text(context), context->device ? " on " : "", context->device ? context->device : "");
+    return text;
 }
 
 const char *context_option(const struct arguments *arguments, uint32_t n_context)

@@ -42,6 +42,9 @@ int verify_files(const char *path, const char *tokenizer);
 void context_options(const struct arguments *arguments, struct engine_context_options *options,
                      int32_t *offload);
 
+/* How long a context is, what the model was trained with, and the reason; returns `text`. */
+const char *context_text(const struct engine_plan_context *context, char *text, size_t size);
+
 /* The option that makes the context of these arguments longer. */
 const char *context_option(const struct arguments *arguments, uint32_t n_context);
 

@@ -344,8 +344,7 @@ const struct option options_devices[] = {
      .also = " --ctx-size ",
      .maximum = 1e9,
      .help = "Context length in tokens (default: as many as `logits`, `score` and `bench` need; perplexity "
-             "and imatrix: 512; batch and several models of serve: the model's own, at most 16384; else the "
-             "model's own, as far as there is memory)"},
+             "and imatrix: 512; else the model's own, as far as there is memory)"},
 
     {.name = "cache-size",
      .value = "N",

@@ -52,8 +52,8 @@ struct model_slot {
 
 /* ---- load.c ---- */
 
-/* Opens the model and counts the bytes that its context takes on all devices. Returns an enum
- * engine_status. */
+/* Opens the model and counts the bytes that its context takes on all devices, without what the cache takes as
+ * it grows. Returns an enum engine_status. */
 int served_open(struct served *served, uint64_t *memory);
 /* Loads what served_open opened, and starts its queue. */
 int served_load(struct served *served);

@@ -21,13 +21,11 @@ static void wish_for(const struct served *served, struct engine_context_options 
     context_options(arguments, wish, offload);
     wish->progress = NULL;
     wish->n_sequences = arguments->n_parallel;
-    /* A model that is alone may take all free memory; several leave it to each other. */
-    const bool is_alone = arguments->models.count < 2 && arguments->models_memory_mib == 0;
-    if (wish->n_cache > 0 || (wish->n_context == 0 && is_alone)) return;
+    /* A model that is alone may take all memory of a device at once; several leave it to each other. */
+    wish->shares_devices = arguments->models.count > 1 || arguments->models_memory_mib > 0;
+    if (wish->n_cache > 0 || wish->n_context == 0) return;
     uint64_t positions = (uint64_t)wish->n_sequences * POSITIONS_EACH;
-    uint32_t n_context = 0;
-    if (engine_context_length(served->model, wish, &n_context) == ENGINE_OK && positions < n_context)
-        positions = n_context;
+    if (positions < wish->n_context) positions = wish->n_context;
     wish->n_cache = positions > UINT32_MAX ? UINT32_MAX : (uint32_t)positions;
 }
 
@@ -81,6 +79,14 @@ static int open_template(struct served *served)
     return ENGINE_OK;
 }
 
+/* Bytes that the cache doesn't take at once. */
+static uint64_t plan_growth(const struct engine_plan *plan)
+{
+    struct engine_plan_context context = {.struct_size = sizeof context};
+    engine_plan_get_context(plan, &context);
+    return context.growth;
+}
+
 int served_open(struct served *served, uint64_t *memory)
 {
     const struct server *server = served->slot->server;
@@ -107,6 +113,7 @@ int served_open(struct served *served, uint64_t *memory)
         engine_plan_device_at(plan, i, &device);
         *memory += device.weights + device.cache + device.activations;
     }
+    if (!status) *memory -= plan_growth(plan);
     engine_plan_destroy(plan);
     return status;
 }

@@ -107,6 +107,33 @@ static int adapter_name_split(const char *typed, char **model, char **name, char
     return status ? status : lora_split(equals + 1, path, scale);
 }
 
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
+{
+    uint64_t total = 0;
+    *n_loaded = 0;
+    for (size_t i = 0; i < models->n; i++) {
+        if (!models->all[i].slot->is_loaded) continue;
+        total += models->all[i].slot->memory;
+        ++*n_loaded;
+    }
+    return total;
+}
+
+/* Lets the caches of all models grow into what --models-memory leaves beside the models themselves, of which
+ * `more` bytes are to be loaded yet. False: they have grown further, or that doesn't fit. */
+static bool models_limit_growth(const struct models *models, uint64_t more)
+{
+    size_t n_loaded;
+    if (models->max_memory == 0) return true;
+    const uint64_t used = memory_in_use(models, &n_loaded);
+    ENGINE_ASSERT(used <= models->max_memory);
+    if (more > models->max_memory - used) return false;
+    const uint64_t left = models->max_memory - used - more;
+    return engine_limit_growth(models->server->engine, left) <= left;
+}
+
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
 static int add_model(struct models *models, const char *typed)
@@ -173,6 +200,7 @@ int models_create(struct server *server, struct models **out)
     models->server = server;
     models->max_loaded = arguments->models_max;
     models->max_memory = (uint64_t)arguments->models_memory_mib << 20;
+    models_limit_growth(models, 0);
     lock_init(&models->lock);
     pthread_cond_init(&models->changed, NULL);
     models->all = calloc(n + 1, sizeof *models->all);
@@ -195,18 +223,6 @@ int models_start(struct models *models)
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
-static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
-{
-    uint64_t total = 0;
-    *n_loaded = 0;
-    for (size_t i = 0; i < models->n; i++) {
-        if (!models->all[i].slot->is_loaded) continue;
-        total += models->all[i].slot->memory;
-        ++*n_loaded;
-    }
-    return total;
-}
-
 /* With the lock, which is given back meanwhile. */
 static void models_unload(struct models *models, struct served *served)
 {
@@ -217,6 +233,7 @@ static void models_unload(struct models *models, struct served *served)
     served_unload(served);
     server_log("model %s: unloaded", served->name);
     pthread_mutex_lock(&models->lock);
+    models_limit_growth(models, 0);
     served->slot->is_failing = false;
     models->loading = NULL;
 }
@@ -232,7 +249,8 @@ static struct served *least_recent(struct models *models)
     return found;
 }
 
-/* With the lock: unloads models until there is room for one of this size. Waits for those in use. */
+/* With the lock: unloads models until there is room for one of this size, and takes the room from what caches
+ * may grow into. Waits for those in use. */
 static int models_make_room(struct models *models, const struct served *served, uint64_t memory)
 {
     ENGINE_ASSERT(lock_is_mine(&models->lock));
@@ -242,11 +260,10 @@ static int models_make_room(struct models *models, const struct served *served, 
                              served->name, size_text(memory).text, size_text(models->max_memory).text);
     while (!models->stopping) {
         size_t n_loaded;
-        uint64_t used = memory_in_use(models, &n_loaded);
-        ENGINE_ASSERT(models->max_memory == 0 || used <= models->max_memory);
-        if ((models->max_memory == 0 || memory <= models->max_memory - used) &&
-            (models->max_loaded == 0 || n_loaded < models->max_loaded))
+        memory_in_use(models, &n_loaded);
+        if ((models->max_loaded == 0 || n_loaded < models->max_loaded) && models_limit_growth(models, memory))
             return ENGINE_OK;
+        models_limit_growth(models, 0);
         struct served *least = least_recent(models);
         if (least)
             models_unload(models, least);
@@ -254,6 +271,20 @@ static int models_make_room(struct models *models, const struct served *served, 
             pthread_cond_wait(&models->changed, &models->lock);
     }
     return command_error(ENGINE_ERROR_BUSY, "the server is shutting down");
+}
+
+/* How long texts may be and why not longer, and what memory that takes. */
+static void log_loaded(const struct served *served, double seconds)
+{
+    struct engine_plan_context context = {.struct_size = sizeof context};
+    const uint64_t memory = served->slot->memory;
+    char text[256], more[64] = "";
+    engine_plan_get_context(engine_context_plan(served->context), &context);
+    if (context.growth > 0)
+        snprintf(more, sizeof more, ", with a full cache %s", size_text(memory + context.growth).text);
+    server_log("model %s: context: %s", served->name, context_text(&context, text, sizeof text));
+    server_log("model %s: loaded from %s in %.1f s, %s%s", served->name, served->path, seconds,
+               size_text(memory).text, more);
 }
 
 /* Without the lock. */
@@ -273,11 +304,13 @@ static int models_load(struct models *models, struct served *served)
     if (!status) status = served_load(served);
     if (status) {
         served_unload(served);
+        pthread_mutex_lock(&models->lock);
+        models_limit_growth(models, 0);
+        pthread_mutex_unlock(&models->lock);
         return status;
     }
     served->slot->memory = memory;
-    server_log("model %s: loaded from %s in %.1f s, %s", served->name, served->path, seconds_now() - began,
-               size_text(memory).text);
+    log_loaded(served, seconds_now() - began);
     return ENGINE_OK;
 }
 

@@ -112,8 +112,10 @@ const struct route all_routes[] = {
 
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
+#define TRAINED_LONG 131072
+
 static char nothing[512], model_a[512], model_b[512], model_c[512], adapter[512], options_a[600],
-    options_b[600], options_c[600], options_adapter[600];
+    options_b[600], options_c[600], options_adapter[600], long_a[512], long_b[512];
 
 /* A low-rank change of a matrix of the tiny Llama, large enough to change its texts. */
 static bool write_adapter(const char *path)
@@ -141,6 +143,8 @@ static void write_files(const char *folder)
     snprintf(model_b, sizeof model_b, "%s/b.gguf", folder);
     snprintf(model_c, sizeof model_c, "%s/c.gguf", folder);
     snprintf(adapter, sizeof adapter, "%s/change.gguf", folder);
+    snprintf(long_a, sizeof long_a, "%s/long-a.gguf", folder);
+    snprintf(long_b, sizeof long_b, "%s/long-b.gguf", folder);
     snprintf(nothing, sizeof nothing, "%s/nothing.gguf", folder);
     snprintf(options_a, sizeof options_a, "%s", model_a);
     snprintf(options_b, sizeof options_b, "second=%s", model_b);
@@ -148,6 +152,8 @@ static void write_files(const char *folder)
     snprintf(options_adapter, sizeof options_adapter, "poet=%s", adapter);
     if (!write_tiny_llama(model_a, &(struct tiny_llama){.seed = 7, .n_context = 4096}) ||
         !write_tiny_llama(model_b, &(struct tiny_llama){.seed = 8, .n_context = 4096}) ||
+        !write_tiny_llama(long_a, &(struct tiny_llama){.seed = 9, .n_context = TRAINED_LONG}) ||
+        !write_tiny_llama(long_b, &(struct tiny_llama){.seed = 10, .n_context = TRAINED_LONG}) ||
         !write_bytes(model_c, "GGUF", 4) || !write_adapter(adapter)) {
         fprintf(stderr, "serve-models: cannot write to %s\n", folder);
         exit(1);
@@ -278,6 +284,38 @@ static void test_putting_out(void)
     fixture_stop(&fixture);
 }
 
+/* Without -c, several models have contexts of the trained length, too, or of what --models-memory leaves.
+ * What caches may grow by doesn't count as memory of the models, so they unload nobody. A position takes 256
+ * bytes; 16,384 of them, which each model begins with, 4 MiB. */
+static void test_long_contexts(void)
+{
+    struct fixture fixture;
+    EXPECT(fixture_start_with_models(&fixture, OPTIONS("-m", long_a, "-m", long_b)), "%s", fixture.message);
+    expect(&fixture, "{\"n\": 4, \"model\": \"long-b\"}", 200, "tokens");
+    for (size_t i = 0; i < 2; i++)
+        EXPECT(state_of(&fixture, i).context.n_context == TRAINED_LONG, "model %zu: %u positions", i,
+               state_of(&fixture, i).context.n_context);
+    const uint64_t base = state_of(&fixture, 0).memory;
+    EXPECT(base > 4 << 20 && base < 16 << 20, "%lu bytes", base);
+    fixture_stop(&fixture);
+    EXPECT(fixture_start_with_models(&fixture, OPTIONS("-m", long_a, "-m", long_b, "--models-memory", "32")),
+           "%s", fixture.message);
+    expect(&fixture, "{\"n\": 4, \"model\": \"long-b\"}", 200, "tokens");
+    for (size_t i = 0; i < 2; i++) {
+        const struct served_state state = state_of(&fixture, i);
+        const uint64_t left = ((uint64_t)32 << 20) - (i + 1) * base;
+        const uint32_t fitting = 16384 + (uint32_t)(left / 256);
+        EXPECT(state.is_loaded, "model %zu is not loaded", i);
+        EXPECT(state.context.n_context > fitting - 128 && state.context.n_context < fitting + 128,
+               "model %zu: %u positions, not %u", i, state.context.n_context, fitting);
+    }
+    fixture_stop(&fixture);
+    EXPECT(fixture_start_with_models(&fixture, OPTIONS("-m", long_a, "-m", long_b, "-c", "1000")), "%s",
+           fixture.message);
+    EXPECT(state_of(&fixture, 0).context.n_context == 1000, "-c isn't kept to");
+    fixture_stop(&fixture);
+}
+
 static void test_load_type(void)
 {
     struct fixture fixture;
@@ -397,7 +435,7 @@ static void test_stopping(void)
 
 int main(int argc, char **argv)
 {
-    static void (*const tests[])(void) = {test_names,    test_putting_out, test_load_type,
+    static void (*const tests[])(void) = {test_names,    test_putting_out, test_long_contexts, test_load_type,
                                           test_adapters, test_leaving,     test_stopping};
     if (argc != 3) {
         fprintf(stderr, "usage: serve-models PLUGIN_DIR SCRATCH_FOLDER\n");
