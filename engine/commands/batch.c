@@ -207,6 +207,15 @@ void job_finish_with_error(struct job *job, const char *message)
     end_result(job, result);
 }
 
+/* Another machine would give another result, so there is none: the batch ends. */
+static int batch_fail_for_memory(const struct job *job)
+{
+    return command_error(ENGINE_ERROR_MEMORY,
+                         "line %" PRIu64 ": there is memory for texts of %u tokens only, and this one has "
+                         "more; -c limits the length of all texts",
+                         job->index + 1, job->batch->n_fitting);
+}
+
 static const char *reason_name(uint32_t reason)
 {
     switch (reason) {
@@ -253,7 +262,9 @@ void job_take_event(void *user, const struct engine_event *event)
     if (status) b->status = status;
     if (b->status || interrupted) engine_queue_stop(b->queue, 1);
     if (event->kind != ENGINE_EVENT_DONE || event->reason == ENGINE_DONE_CANCELLED) return;
-    if (event->reason != ENGINE_DONE_FAILED)
+    if (event->reason == ENGINE_DONE_CONTEXT && b->n_fitting > 0)
+        b->status = b->status ? b->status : batch_fail_for_memory(job);
+    else if (event->reason != ENGINE_DONE_FAILED)
         batch_finish(job, event);
     else if (event->status == ENGINE_ERROR_DATA)
         job_finish_with_error(job, event->message);
@@ -325,9 +336,8 @@ void batch_context_options(const struct batch *b, struct engine_context_options 
     const struct arguments *a = b->arguments;
     context_options(a, wish, offload);
     wish->n_sequences = a->n_beams > a->n_parallel ? a->n_beams : a->n_parallel;
-    /* The same length however many texts run at once, and whatever memory there is: it may change results. */
-    engine_context_length(b->model, wish, &wish->n_context);
-    if (wish->n_cache > 0) return;
+    if (wish->n_cache > 0 || wish->n_context == 0) return;
+    /* The same length however many texts run at once: it may change results. */
     uint64_t positions = (uint64_t)wish->n_sequences * DEFAULT_POSITIONS;
     if (positions < wish->n_context) positions = wish->n_context;
     wish->n_cache = (uint32_t)positions;
@@ -360,6 +370,9 @@ static int open_context(struct batch *b)
     batch_context_options(b, &wish, &offload);
     b->n_sequences = wish.n_sequences;
     int status = create_context(a, b->model, &wish, &b->context);
+    struct engine_plan_context chosen = {.struct_size = sizeof chosen};
+    if (!status) engine_plan_get_context(engine_context_plan(b->context), &chosen);
+    if (!status && chosen.limit == ENGINE_CONTEXT_MEMORY) b->n_fitting = chosen.n_context;
     b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
     struct engine_queue_options queue = {.struct_size = sizeof queue,
                                          .n_waiting = (uint32_t)b->n_jobs_most + 1};
@@ -443,6 +456,10 @@ static int batch_submit(struct batch *b, struct job *job, struct batch_line *lin
     };
     reasoning_limit_apply(&b->reasoning, (struct engine_string){line->prompt, line->prompt_size}, &request);
     if (!status) status = open_grammar(b, line, &request.grammar);
+    if (b->n_fitting > 0 && n_tokens > b->n_fitting) {
+        free(prompt.ids);
+        return batch_fail_for_memory(job);
+    }
     if (line->options.n_logprobs > 0) job->logprobs = json_array();
     if (request.n_beams > b->n_sequences)
         snprintf(message, sizeof message, "%u beams need --parallel %u or more", request.n_beams,

@@ -90,6 +90,7 @@ struct batch {
     struct engine_grammar *grammar, *last_grammar; /* NULL: none */
     struct engine_context *context;
     uint32_t n_sequences; /* of the context */
+    uint32_t n_fitting;   /* positions of a text, if memory limits them; 0: it doesn't */
     struct draft_model draft;
     struct engine_queue *queue;
     struct reasoning_limit reasoning; /* --reasoning-budget */

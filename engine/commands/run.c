@@ -213,8 +213,7 @@ static int open_context(struct session *s)
     int status = ENGINE_OK;
     if (wants_beams(s->arguments)) {
         options.n_sequences = s->arguments->n_beams;
-        status = engine_context_length(s->model, &options, &options.n_context);
-        if (options.n_cache == 0)
+        if (options.n_context > 0 && options.n_cache == 0)
             options.n_cache = beams_cache_size(s->arguments, options.n_context, limit_of(s));
     }
     if (!status) status = create_context(s->arguments, s->model, &options, &s->context);

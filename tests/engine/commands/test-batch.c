@@ -143,6 +143,32 @@ Test(batch, sampling_of_a_line)
     program_free(&result);
 }
 
+/* A text may be as long as the model was trained for. */
+Test(batch, long_texts)
+{
+    enum { N = 16600 };
+    char *large = strdup(files_path(folder, "large.gguf"));
+    const struct tiny_llama config = {
+        .seed = 4, .n_layers = 1, .n_embd = 32, .n_heads = 1, .n_kv_heads = 1, .n_context = 65536};
+    cr_assert(write_tiny_llama(large, &config));
+    FILE *file = fopen(in, "w");
+    cr_assert(file);
+    fprintf(file, "{\"tokens\": [5, 6, 7], \"max_tokens\": 3}\n{\"tokens\": [5");
+    for (int i = 1; i < N; i++) fprintf(file, ", %d", 5 + i % 300);
+    fprintf(file, "], \"max_tokens\": 3}\n");
+    cr_assert_eq(fclose(file), 0);
+    struct program_result result = PROGRAM("batch", "-m", large, "--backend", "cpu", in, "-o", out);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    char *text = read_text(out);
+    json_t *line = line_of(text, 1);
+    cr_expect_eq(json_integer_value(json_object_get(line, "prompt_tokens")), N);
+    cr_expect_eq(json_integer_value(json_object_get(line, "text_tokens")), 3);
+    json_decref(line);
+    free(text);
+    free(large);
+}
+
 /* Seeds have 64 bits; JSON's integers 63, here: larger ones are doubles. */
 Test(batch, large_seeds)
 {
