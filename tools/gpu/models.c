@@ -171,7 +171,7 @@ static void add_metadata(struct gguf_writer *header, const struct shape *s)
 {
     gguf_add_string(header, "general.architecture", "llama");
     gguf_add_string(header, "general.name", "random weights");
-    gguf_add_u32(header, "llama.context_length", 8192);
+    gguf_add_u32(header, "llama.context_length", 32768);
     gguf_add_u32(header, "llama.embedding_length", s->n_embd);
     gguf_add_u32(header, "llama.block_count", s->n_layers);
     gguf_add_u32(header, "llama.feed_forward_length", s->n_ff);
