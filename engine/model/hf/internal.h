@@ -95,7 +95,7 @@ void hf_read_quantisation(struct hf_config *config);
  * "" if it is a matrix by its type (FP8), NULL if it is none of those. */
 const char *hf_quantised_suffix(const struct hf_config *config, const struct safetensors_tensor *stored);
 /* Whether it belongs to a quantised matrix, with scales and the like. */
-bool hf_is_companion(const struct hf_config *config, const char *name);
+bool hf_is_companion(const struct model *model, const struct hf_config *config, const char *name);
 
 /* Reads a quantised matrix. *source lives as long as the metadata; dims: values of a row, rows, matrices.
  * ENGINE_ERROR_DATA: companions are missing or have other shapes. */

@@ -2,8 +2,9 @@
  * and BitNet's three values. Their values are the published ones, exactly, in a type that can hold them. A
  * matrix [rows, k] is stored
  *
- *   FP8     as E4M3 [rows, k], with .weight_scale_inv or .weight_scale for blocks, rows or the whole
- *   MXFP4   as _blocks [n, rows, k / 32, 16], two values a byte, and _scales [n, rows, k / 32], powers of two
+ *   FP8     as E4M3 [rows, k], with .weight_scale_inv, .weight_scale or .scale for blocks, rows or the whole
+ *   MXFP4   as _blocks [n, rows, k / 32, 16], two values a byte, and _scales [n, rows, k / 32], powers of
+ *           two; or beside FP8 as .weight [rows, k / 2] and .scale [rows, k / 32]
  *   GPTQ    transposed, as .qweight [k / 8, rows], .scales [groups, rows], .qzeros [groups, rows / 8], and
  *           perhaps .g_idx [k], the group of each input
  *   AWQ     transposed, as .qweight [k, rows / 8], and the same scales and zeros; eight values of a word are
@@ -264,6 +265,7 @@ static int read_fp8(const struct model *model, const struct hf_config *config, c
     q->scales = find_stored(model, base, ".weight_scale_inv");
     if (!q->scales) q->scales = find_stored(model, base, ".weight_scale");
     if (!q->scales) q->scales = find_stored(model, base, "_scale_inv");
+    if (!q->scales) q->scales = find_stored(model, base, ".scale");
     if (stored->n_dims < 2 || stored->n_dims > 3) return quantised_refuse(model, stored, "rows");
     q->k = stored->ne[stored->n_dims - 1];
     q->n_rows = stored->ne[stored->n_dims - 2];
@@ -291,6 +293,27 @@ static int read_mxfp4(const struct model *model, const char *base, const struct 
         return quantised_refuse(model, stored, "blocks");
     q->n = stored->ne[0], q->n_rows = stored->ne[1], q->k = stored->ne[2] * BLOCK;
     if (!is_like(q->scales, "U8", q->n * q->n_rows * stored->ne[2]))
+        return quantised_refuse(model, stored, "scales");
+    q->source.decode = decode_mxfp4;
+    q->source.type = ENGINE_TYPE_MXFP4;
+    return ENGINE_OK;
+}
+
+/* DeepSeek V4 has the experts of a directory in FP8 so. */
+static bool is_mxfp4_beside_fp8(const struct hf_config *config, const struct safetensors_tensor *stored)
+{
+    return config->method == HF_FP8 && hf_ends_with(stored->name, ".weight") &&
+           (strcmp(stored->type_name, "I8") == 0 || strcmp(stored->type_name, "U8") == 0);
+}
+
+static int read_mxfp4_beside_fp8(const struct model *model, const char *base,
+                                 const struct safetensors_tensor *stored, struct quantised *q)
+{
+    q->scales = find_stored(model, base, ".scale");
+    if (stored->n_dims != 2 || stored->ne[1] % (BLOCK / 2) != 0)
+        return quantised_refuse(model, stored, "blocks");
+    q->n = 1, q->n_rows = stored->ne[0], q->k = stored->ne[1] * 2;
+    if (!is_like(q->scales, "F8_E8M0", q->n_rows * q->k / BLOCK))
         return quantised_refuse(model, stored, "scales");
     q->source.decode = decode_mxfp4;
     q->source.type = ENGINE_TYPE_MXFP4;
@@ -365,10 +388,11 @@ int hf_quantised_read(const struct model *model, const struct hf_config *config,
     *q = (struct quantised){.source = {.data = stored->data, .size = stored->size},
                             .method = is_fp8 ? HF_FP8 : config->method,
                             .codes = stored->data};
-    int status = q->method == HF_FP8      ? read_fp8(model, config, base, stored, q)
-                 : q->method == HF_MXFP4  ? read_mxfp4(model, base, stored, q)
-                 : q->method == HF_BITNET ? read_bitnet(model, config, base, stored, q)
-                                          : read_groups(model, config, base, stored, q);
+    int status = is_mxfp4_beside_fp8(config, stored) ? read_mxfp4_beside_fp8(model, base, stored, q)
+                 : q->method == HF_FP8               ? read_fp8(model, config, base, stored, q)
+                 : q->method == HF_MXFP4             ? read_mxfp4(model, base, stored, q)
+                 : q->method == HF_BITNET            ? read_bitnet(model, config, base, stored, q)
+                                                     : read_groups(model, config, base, stored, q);
     dims[0] = q->k, dims[1] = q->n_rows, dims[2] = q->n;
     *source = &q->source;
     return status;
@@ -388,6 +412,7 @@ const char *hf_quantised_suffix(const struct hf_config *config, const struct saf
 {
     bool has_groups = config->method == HF_GPTQ || config->method == HF_AWQ;
     if (strcmp(stored->type_name, "F8_E4M3") == 0) return "";
+    if (is_mxfp4_beside_fp8(config, stored)) return ".weight";
     if (has_groups && hf_ends_with(stored->name, ".qweight")) return ".qweight";
     if (config->method == HF_MXFP4 && hf_ends_with(stored->name, "_blocks")) return "_blocks";
     bool is_bitnet = config->method == HF_BITNET && hf_ends_with(stored->name, "_proj.weight");
@@ -395,7 +420,16 @@ const char *hf_quantised_suffix(const struct hf_config *config, const struct saf
     return NULL;
 }
 
-bool hf_is_companion(const struct hf_config *config, const char *name)
+/* ".scale" may also be a name of its own, as of hyper-connections. */
+static bool is_scale_of_weight(const struct model *model, const char *name)
+{
+    char base[512];
+    if (!hf_ends_with(name, ".scale") || strlen(name) >= sizeof base) return false;
+    snprintf(base, sizeof base, "%.*s", (int)(strlen(name) - strlen(".scale")), name);
+    return find_stored(model, base, ".weight") != NULL;
+}
+
+bool hf_is_companion(const struct model *model, const struct hf_config *config, const char *name)
 {
     static const char *const fp8[] = {".weight_scale_inv", ".weight_scale", "_scale_inv", ".input_scale",
                                       ".activation_scale", ".k_scale",      ".v_scale"};
@@ -406,6 +440,7 @@ bool hf_is_companion(const struct hf_config *config, const char *name)
     for (size_t i = 0; has_groups && i < sizeof groups / sizeof *groups; i++)
         if (hf_ends_with(name, groups[i])) return true;
     if (config->method == HF_BITNET && hf_ends_with(name, ".weight_scale")) return true;
+    if (config->method == HF_FP8 && is_scale_of_weight(model, name)) return true;
     return config->method == HF_MXFP4 && hf_ends_with(name, "_scales");
 }
 

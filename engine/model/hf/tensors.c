@@ -97,12 +97,14 @@ static bool name_tensor(const struct reader *reader, const struct safetensors_te
     /* What norms of BERT were called before transformers 3. */
     if (tensors_cut(module, ".LayerNorm.gamma")) strcat(module, ".LayerNorm.weight");
     if (tensors_cut(module, ".LayerNorm.beta")) strcat(module, ".LayerNorm.bias");
-    bool known = false;
     const char *codes = hf_quantised_suffix(reader->config, stored);
+    /* The whole name of a bias, which may be of another tensor than the module's others. */
+    bool known = !codes && !reader->family->name && hf_ends_with(module, ".bias") &&
+                 hf_name(reader->family, module, &entry->name);
     entry->is_quantised = codes != NULL;
-    entry->is_bias = !codes && tensors_cut(module, ".bias");
+    entry->is_bias = !known && !codes && tensors_cut(module, ".bias");
     if (codes) tensors_cut(module, *codes ? codes : ".weight");
-    if (!entry->is_bias && !codes) {
+    if (!known && !entry->is_bias && !codes) {
         tensors_cut(module, ".weight");
         known = hf_name(reader->family, module, &entry->name); /* also names without a suffix */
         entry->is_bias = !known && tensors_cut(module, "_bias");
@@ -125,7 +127,9 @@ static void tensors_enter(struct reader *reader, const struct safetensors_tensor
     *entry = (struct hf_entry){.stored = stored};
     uint32_t layer;
     reader->model->has_senses |= is_of_senses(stored->name);
-    if (is_left_out(reader->family, stored->name) || hf_is_companion(reader->config, stored->name)) return;
+    if (is_left_out(reader->family, stored->name) ||
+        hf_is_companion(reader->model, reader->config, stored->name))
+        return;
     if (hf_layer_number_key(reader->family, stored->name, &layer)) return;
     if (!name_tensor(reader, stored, entry)) {
         entry->name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
@@ -316,13 +320,17 @@ static bool is_transposed(const struct reader *reader, const struct hf_entry *en
 static int view_whole_numbers(struct reader *reader, const struct safetensors_tensor *stored,
                               struct hf_source **source)
 {
-    const uint64_t n = stored->size / sizeof(int64_t);
+    const bool is_wide = strcmp(stored->type_name, "I64") == 0;
+    const uint64_t n = stored->size / (is_wide ? sizeof(int64_t) : sizeof(int32_t));
     int32_t *numbers = metadata_allocate(reader->model->metadata, (size_t)n * sizeof *numbers);
     *source = metadata_allocate(reader->model->metadata, sizeof **source);
     if (!numbers || !*source) return error_memory("tensor list");
     for (uint64_t i = 0; i < n; i++) {
         int64_t number;
-        memcpy(&number, (const uint8_t *)stored->data + i * sizeof number, sizeof number);
+        if (is_wide)
+            memcpy(&number, (const uint8_t *)stored->data + i * sizeof number, sizeof number);
+        else
+            number = (int32_t)engine_load_u32((const uint8_t *)stored->data + i * sizeof(int32_t));
         if (number < INT32_MIN || number > INT32_MAX)
             return error_raise(ENGINE_ERROR_DATA, "%s: %s has the number %lld", reader->model->path,
                                stored->name, (long long)number);
@@ -344,7 +352,7 @@ static int view_entry(struct reader *reader, const struct hf_entry *entry, const
         if (!status) hf_view_quantised(dims, m);
         return status;
     }
-    if (strcmp(stored->type_name, "I64") == 0) {
+    if (strcmp(stored->type_name, "I64") == 0 || strcmp(stored->type_name, "I32") == 0) {
         int status = view_whole_numbers(reader, stored, &m->source);
         return status ? status : hf_view_matrices(&reader->of, entry, false, m);
     }

@@ -9,6 +9,7 @@
 
 #include "engine.h"
 #include "families-fixture.h"
+#include "files.h"
 #ifdef TEST_DIRECTORIES
 #include "picked-logits.h"
 #endif
@@ -352,6 +353,109 @@ Test(families, sparse_attention_picks_the_lowest_of_equal_positions)
         path = is_cpu ? family_files("deepseek4").model : converted("deepseek4", "F32");
         check_picked("deepseek4", path, deepseek4_logits, &settings[k]);
     }
+}
+
+/* `text`, which is freed, with one text in the place of another. */
+static char *replaced(char *text, const char *from, const char *to)
+{
+    char *result = calloc(2, strlen(text) + 1), *end = result;
+    const char *at = text;
+    for (const char *found; (found = strstr(at, from)); at = found + strlen(from))
+        end += sprintf(end, "%.*s%s", (int)(found - at), at, to);
+    strcpy(end, at);
+    free(text);
+    return result;
+}
+
+/* transformers' names, and those of the published files. */
+static const char *const published_names[][2] = {
+    {"model.layers.", "layers."},
+    {"model.embed_tokens", "embed"},
+    {"model.norm", "norm"},
+    {"model.hc_head.hc_", "hc_head_"},
+    {".attn_hc.", ".hc_attn_"},
+    {".ffn_hc.", ".hc_ffn_"},
+    {"input_layernorm", "attn_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"self_attn.compressor.indexer.scorer.", "self_attn.compressor.indexer."},
+    {"self_attn.compressor.indexer.kv_proj", "attn.indexer.compressor.wkv"},
+    {"self_attn.compressor.indexer.gate_proj", "attn.indexer.compressor.wgate"},
+    {"self_attn.compressor.indexer.position_bias", "attn.indexer.compressor.ape"},
+    {"self_attn.compressor.indexer.kv_norm", "attn.indexer.compressor.norm"},
+    {"self_attn.compressor.indexer.q_b_proj", "attn.indexer.wq_b"},
+    {"self_attn.compressor.indexer.", "attn.indexer."},
+    {"self_attn.compressor.kv_proj", "attn.compressor.wkv"},
+    {"self_attn.compressor.gate_proj", "attn.compressor.wgate"},
+    {"self_attn.compressor.position_bias", "attn.compressor.ape"},
+    {"self_attn.compressor.kv_norm", "attn.compressor.norm"},
+    {"self_attn.sinks", "attn.attn_sink"},
+    {"self_attn.q_a_proj", "attn.wq_a"},
+    {"self_attn.q_a_norm", "attn.q_norm"},
+    {"self_attn.q_b_proj", "attn.wq_b"},
+    {"self_attn.kv_proj", "attn.wkv"},
+    {"self_attn.o_a_proj", "attn.wo_a"},
+    {"self_attn.o_b_proj", "attn.wo_b"},
+    {"self_attn.", "attn."},
+    {"mlp.shared_experts.gate_proj", "ffn.shared_experts.w1"},
+    {"mlp.shared_experts.down_proj", "ffn.shared_experts.w2"},
+    {"mlp.shared_experts.up_proj", "ffn.shared_experts.w3"},
+    {"mlp.gate.e_score_correction_bias", "ffn.gate.bias"},
+    {"mlp.", "ffn."},
+    /* and of config.json */
+    {"\"layer_types\"", "\"compress_ratios\": [128, 128, 128, 4], \"num_hash_layers\": 3, \"a\""},
+    {"\"mlp_layer_types\"", "\"b\""},
+    {"\"compress_rates\"", "\"c\""},
+};
+
+static char *with_published_names(char *text)
+{
+    for (size_t i = 0; i < sizeof published_names / sizeof *published_names; i++)
+        text = replaced(text, published_names[i][0], published_names[i][1]);
+    return text;
+}
+
+static void write_published_deepseek4(const char *from)
+{
+    size_t size;
+    char path[512];
+    snprintf(path, sizeof path, "%s/config.json", from);
+    char *text = files_read(path, &size);
+    cr_assert(text);
+    text = with_published_names(text);
+    files_write_text(files_path(families.folder, "config.json"), text);
+    free(text);
+    snprintf(path, sizeof path, "%s/model.safetensors", from);
+    char *file = files_read(path, &size);
+    uint64_t length;
+    memcpy(&length, file, sizeof length);
+    const size_t n_data = size - 8 - length;
+    text = with_published_names(strndup(file + 8, length));
+    const uint64_t published = strlen(text);
+    char *written = malloc(8 + published + n_data);
+    memcpy(written, &published, 8);
+    memcpy(written + 8, text, published);
+    memcpy(written + 8 + published, file + 8 + length, n_data);
+    files_write(files_path(families.folder, "model.safetensors"), written, 8 + published + n_data);
+    free(written);
+    free(text);
+    free(file);
+}
+
+Test(families, the_names_of_deepseek4_as_it_is_published)
+{
+    const struct setting setting = {.backends = "cpu", .n_batch = 512};
+    const struct family_files files = family_files("deepseek4");
+    size_t n_tokens, n;
+    int32_t *tokens = families_read_npy(files.tokens, &n_tokens);
+    free(families_read_npy(files.logits, &n));
+    write_published_deepseek4(files.model);
+    float *expected = run(files.model, &setting, tokens, n_tokens, n),
+          *logits = run(families.folder, &setting, tokens, n_tokens, n);
+    if (expected && logits) cr_expect_arr_eq(logits, expected, n * sizeof *logits);
+    cr_expect_null(strstr(log_text, "tensor"), "%s", log_text);
+    free(expected);
+    free(logits);
+    free(tokens);
 }
 
 #endif

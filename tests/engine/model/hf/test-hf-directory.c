@@ -469,9 +469,9 @@ Test(hf_directory, refuses_weights)
         {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"F32\", \"shape\": [3, 1], "
          "\"data_offsets\": [0, 12]}}",
          "do not suit config.json's heads", 12},
-        {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"I32\", \"shape\": [3, 1], "
-         "\"data_offsets\": [0, 12]}}",
-         "has the type I32", 12},
+        {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"I16\", \"shape\": [3, 1], "
+         "\"data_offsets\": [0, 6]}}",
+         "has the type I16", 6},
         {"{\"model.layers.0.mlp.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1, 1, 1], "
          "\"data_offsets\": [0, 4]}}",
          "4 dimensions", 4},

@@ -182,3 +182,62 @@ Test(hf_quantised, tells_scales_of_blocks_from_those_of_rows)
         model_close(model);
     }
 }
+
+/* Adds a tensor of so many bytes to a header; returns where the next one begins. */
+static size_t add_bytes(char *header, size_t room, const char *name, const char *type, const char *shape,
+                        size_t at, size_t size)
+{
+    const size_t length = strlen(header);
+    snprintf(header + length, room - length,
+             "%s\"%s\": {\"dtype\": \"%s\", \"shape\": %s, \"data_offsets\": [%zu, %zu]}", at ? ", " : "{",
+             name, type, shape, at, at + size);
+    return at + size;
+}
+
+/* As DeepSeek V4 is published: FP8 with .scale, and experts of four bits beside it. Another tensor's name
+ * ends like that of a scale. */
+Test(hf_quantised, reads_experts_of_four_bits_beside_fp8)
+{
+    char header[1024] = "", file[2048];
+    struct model *model;
+    size_t size =
+        add_bytes(header, sizeof header, "layers.0.ffn.experts.0.w1.weight", "I8", "[2, 16]", 0, 32);
+    size = add_bytes(header, sizeof header, "layers.0.ffn.experts.0.w1.scale", "F8_E8M0", "[2, 1]", size, 2);
+    size = add_bytes(header, sizeof header, "layers.0.attn.wq_a.weight", "F8_E4M3", "[1, 32]", size, 32);
+    size = add_bytes(header, sizeof header, "layers.0.attn.wq_a.scale", "F8_E8M0", "[1, 1]", size, 1);
+    size = add_bytes(header, sizeof header, "layers.0.attn_hc.scale", "F32", "[3]", size, 12);
+    strcat(header, "}");
+    const uint64_t length = strlen(header);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    uint8_t *data = (uint8_t *)file + 8 + length;
+    for (unsigned i = 0; i < 32; i++) data[i] = (uint8_t)(i * 7);
+    data[32] = 126, data[33] = 129;
+    memset(data + 34, 0x38, 32); /* 1 */
+    data[66] = 128;              /* twice */
+    memset(data + 67, 0, 12);
+    files_write(files_path(folder, "model.safetensors"), file, 8 + length + size);
+    files_write_text(files_path(folder, "config.json"),
+                     "{\"model_type\": \"deepseek_v4\", \"hidden_size\": 32, \"num_hidden_layers\": 1, "
+                     "\"quantization_config\": {" FP8 "}}");
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    const struct model_tensor *experts = model_tensor_find(model, "blk.0.ffn_gate_exps.weight");
+    cr_assert(experts && experts->type == ENGINE_TYPE_MXFP4 && experts->ne[0] == 32 && experts->ne[1] == 2);
+    for (unsigned r = 0; r < 2; r++) {
+        uint8_t block[17];
+        model_tensor_read(experts, r, 1, block);
+        cr_expect_eq(block[0], r ? 129 : 126);
+        for (unsigned i = 0; i < 16; i++) {
+            const uint8_t *row = data + 16 * r;
+            const int low = row[i / 2] >> i % 2 * 4 & 15, high = row[8 + i / 2] >> i % 2 * 4 & 15;
+            cr_expect_eq(block[1 + i], low | high << 4, "row %u, value %u", r, i);
+        }
+    }
+    const struct model_tensor *q = model_tensor_find(model, "blk.0.attn_q_a.weight");
+    uint16_t row[32];
+    cr_assert(q && q->type == ENGINE_TYPE_BF16);
+    model_tensor_read(q, 0, 1, (uint8_t *)row);
+    cr_expect_eq(row[31], 0x4000);
+    cr_expect(model_tensor_find(model, "blk.0.hc_attn_scale.weight"));
+    model_close(model);
+}
