@@ -21,6 +21,11 @@ if(ENGINE_SANITIZE)
   endif()
   target_compile_options(engine-flags INTERFACE ${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(engine-flags INTERFACE ${sanitizers})
+  # Programs that the tests load our libraries into need one runtime for all of them, which gcc has anyway.
+  if(CMAKE_C_COMPILER_ID MATCHES Clang AND NOT ENGINE_FUZZ)
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -print-runtime-dir OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+    target_link_options(engine-flags INTERFACE -shared-libsan -Wl,-rpath,${runtime})
+  endif()
 endif()
 
 # Instruments everything for libFuzzer, under ASan and UBSan or under TSan, and makes tests/fuzz/ its programs.

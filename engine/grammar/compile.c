@@ -164,8 +164,8 @@ static uint32_t compile_character(struct compiler *compiler, uint32_t character,
 
 static uint32_t compile_class(struct compiler *compiler, const struct expr *expr, uint32_t next)
 {
-    const struct char_range *first = compiler->exprs->ranges + expr->a;
     if (expr->b == 0) return compile_bytes(compiler, NULL, 0);
+    const struct char_range *first = compiler->exprs->ranges + expr->a;
     if (expr->b == 1 && first->low == first->high) return compile_character(compiler, first->low, next);
     if (!compile_spend(compiler, CLASS_STEPS)) return 0;
     struct class_compiler class = {.compiler = compiler, .ranges = first, .count = expr->b, .next = next};

@@ -122,10 +122,10 @@ void token_list_cut(struct token_list *tokens, const struct token_list *around, 
 void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first)
 {
     ENGINE_ASSERT(first <= tokens->count);
-    int32_t *ids = tokens->ids + first;
     size_t count = tokens->count - first,
            n_behind = (size_t)(info->add_eos == 1) + (size_t)(info->add_separator == 1);
     if (!info->add_bos || info->bos < 0 || count < 2 + n_behind) return;
+    int32_t *ids = tokens->ids + first;
     if (ids[0] != info->bos || ids[1] != info->bos) return;
     memmove(ids, ids + 1, (count - 1) * sizeof *ids);
     tokens->count--;

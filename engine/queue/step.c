@@ -223,6 +223,13 @@ void step_fail(struct engine_queue *queue, int status)
     }
 }
 
+/* A row of the step's logits; NULL where no request wants any. */
+static float *logits_row(struct engine_queue *queue, const struct queue_step *step, size_t row)
+{
+    float *logits = queue->logits[step->flight].items;
+    return logits == NULL ? NULL : logits + row * queue->info.n_vocab;
+}
+
 /* From the last rank to the first, so that requests that leave don't move the others. */
 void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
 {
@@ -237,8 +244,7 @@ void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
         size_t n_rows = count_rows(request, plan);
         ENGINE_ASSERT(row >= n_scores + n_rows);
         row -= n_scores + n_rows;
-        float *scores = queue->logits[step->flight].items + row * queue->info.n_vocab,
-              *logits = scores + n_scores * queue->info.n_vocab;
+        float *scores = logits_row(queue, step, row), *logits = logits_row(queue, step, row + n_scores);
         const float *states = request->kind->pools ? queue->states + token * queue->info.n_embd : NULL;
         request->kind->computed(queue, request, plan, states);
         size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;

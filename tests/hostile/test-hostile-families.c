@@ -34,7 +34,7 @@
 #define SHARED      TEST_SHARED_DIR "/families/gguf"
 
 /* What a process may map; AddressSanitizer maps terabytes. */
-#ifndef __SANITIZE_ADDRESS__
+#if !SANITIZED
 #define MAX_MEMORY ((rlim_t)6 << 30)
 #endif
 

@@ -398,7 +398,10 @@ size_t make_text(uint64_t *state, bool invalid, char text[TEXT_MAX])
     struct writing work = {state, text, 0};
     size_t kinds = N_KINDS + invalid, n = 1 + below(&work, one_in(&work, 8) ? 60 : 14);
     if (one_in(&work, 3)) /* a mixture */
-        for (size_t i = 0; i < n; i++) put_part(&work, below(&work, kinds), 1 + below(&work, 4));
+        for (size_t i = 0; i < n; i++) {
+            size_t length = 1 + below(&work, 4); /* before the kind, as the recorded texts have it */
+            put_part(&work, below(&work, kinds), length);
+        }
     else
         put_part(&work, below(&work, kinds), n);
     if (!work.length) put(&work, "x");
