@@ -5,16 +5,19 @@
 
 Needs Pillow with WebP, and torch with torchvision 0.27 or newer (for Lanczos on tensors), on a CPU with AVX2.
 
-OUT/NAME.EXT      a picture, written here byte by byte where Pillow can't write it
-OUT/NAME.EXT.ppm  what is expected of it: upright as PIL.ImageOps.exif_transpose has it, on white
-OUT/scale.ppm     a picture, and OUT/scale-FILTER-WHO-WIDTHxHEIGHT.ppm: the same scaled by Pillow or torchvision
-OUT/floats-FILTER-WIDTHxHEIGHT.bin  float32 (height, width, 2): torch's interpolate on floats-source.bin (7, 9, 2)
+OUT/FORMAT/NAME            a picture, written here byte by byte where Pillow can't write it
+OUT/expected/NAME.ppm      what is expected of it: upright as PIL.ImageOps.exif_transpose has it, on white
+OUT/scale/source.ppm       a picture, and FILTER-WHO-WIDTHxHEIGHT.ppm: the same scaled by Pillow or torchvision
+OUT/scale/floats-FILTER-WIDTHxHEIGHT.bin  float32 (height, width, 2): torch's interpolate on floats-source.bin (7, 9, 2)
 """
-import io, struct, sys, zlib
+import io, os, struct, sys, zlib
 import numpy as np
 from PIL import Image, ImageOps
 
 out = sys.argv[1]
+folders = {"png": "png", "jpg": "jpeg", "webp": "webp", "gif": "gif", "bmp": "bmp"}
+for folder in *folders.values(), "expected", "scale":
+    os.makedirs(f"{out}/{folder}", exist_ok=True)
 random = np.random.default_rng(35)
 
 
@@ -43,11 +46,11 @@ def on_white(image):
 
 
 def add(name, data, expected=None):
-    with open(f"{out}/{name}", "wb") as file:
+    with open(f"{out}/{folders[name.split('.')[-1]]}/{name}", "wb") as file:
         file.write(data)
     if expected is None:
         expected = np.asarray(on_white(ImageOps.exif_transpose(Image.open(io.BytesIO(data)))))
-    ppm(name + ".ppm", expected)
+    ppm(f"expected/{name}.ppm", expected)
 
 
 def saved(image, kind, **options):
@@ -246,21 +249,21 @@ def scaled():
 
     assert torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     source = picture(37, 29)
-    ppm("scale.ppm", source)
+    ppm("scale/source.ppm", source)
     names = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC, "lanczos": Image.Resampling.LANCZOS}
     sizes = [(37, 17), (11, 29), (8, 6), (19, 15), (36, 30), (61, 40), (3, 50), (1, 1)]
     tensor = torch.from_numpy(source).permute(2, 0, 1)
     for name, filter in names.items():
         for width, height in sizes:
-            ppm(f"scale-{name}-pil-{width}x{height}.ppm", np.asarray(Image.fromarray(source).resize((width, height), filter)))
+            ppm(f"scale/{name}-pil-{width}x{height}.ppm", np.asarray(Image.fromarray(source).resize((width, height), filter)))
             result = functional.resize(tensor, [height, width], interpolation=functional.InterpolationMode(name), antialias=True)
-            ppm(f"scale-{name}-torch-{width}x{height}.ppm", result.permute(1, 2, 0).numpy())
+            ppm(f"scale/{name}-torch-{width}x{height}.ppm", result.permute(1, 2, 0).numpy())
     grid = random.normal(0, 1, (7, 9, 2)).astype("<f4")
-    grid.tofile(f"{out}/floats-source.bin")
+    grid.tofile(f"{out}/scale/floats-source.bin")
     for name in "bilinear", "bicubic":
         for width, height in (5, 4), (13, 7), (9, 20):
             result = interpolate(torch.from_numpy(grid).permute(2, 0, 1)[None], size=(height, width), mode=name, align_corners=False, antialias=True)
-            result[0].permute(1, 2, 0).contiguous().numpy().astype("<f4").tofile(f"{out}/floats-{name}-{width}x{height}.bin")
+            result[0].permute(1, 2, 0).contiguous().numpy().astype("<f4").tofile(f"{out}/scale/floats-{name}-{width}x{height}.bin")
 
 
 pngs()

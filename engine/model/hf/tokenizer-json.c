@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "common/array.h"
+#include "common/base64.h"
 #include "model/hf/tokenizer-parts.h"
 
 /* ---- Text of the metadata's ---- */
@@ -266,14 +267,6 @@ static void take_types(struct hf_tokenizer *work, const json_t *model)
 
 /* ---- The character map ---- */
 
-static int base64_digit(char c)
-{
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 static int take_charsmap(struct hf_tokenizer *work, json_t *step)
 {
     const json_t *text = json_object_get(step, "precompiled_charsmap");
@@ -281,21 +274,10 @@ static int take_charsmap(struct hf_tokenizer *work, json_t *step)
     size_t length = json_string_length(text), size = 0;
     const char *data = json_string_value(text);
     if (!data) return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is not a string");
-    uint8_t *bytes = metadata_allocate(work->metadata, length / 4 * 3 + 4);
+    uint8_t *bytes = metadata_allocate(work->metadata, base64_room(length));
     if (!bytes) return error_memory("vocabulary");
-    uint32_t bits = 0;
-    unsigned n_bits = 0;
-    while (length && data[length - 1] == '=') length--;
-    for (size_t i = 0; i < length; i++) {
-        int digit = base64_digit(data[i]);
-        if (digit < 0)
-            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is not base64");
-        bits = bits << 6 | (uint32_t)digit;
-        n_bits += 6;
-        if (n_bits < 8) continue;
-        n_bits -= 8;
-        bytes[size++] = (uint8_t)(bits >> n_bits);
-    }
+    if (!base64_read(data, length, bytes, &size))
+        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is not base64");
     if (work->charsmap && (work->charsmap_size != size || memcmp(work->charsmap, bytes, size) != 0))
         return hf_tokenizer_fail(work, ENGINE_ERROR_UNSUPPORTED,
                                  "/normalizer has two different character maps");

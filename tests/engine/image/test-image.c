@@ -40,20 +40,21 @@ static void expect_same(const char *name, const struct image *found, const struc
                      expected->pixels[i]);
 }
 
-/* Each picture that has an expected image beside it; returns how many end with `kind`. */
-static unsigned check_kind(const char *kind)
+/* Compares each picture of a format with the expected image; returns how many there are. */
+static unsigned check_format(const char *format)
 {
     unsigned n = 0;
-    DIR *folder = opendir(IMAGES);
+    char path[400];
+    snprintf(path, sizeof path, IMAGES "%s", format);
+    DIR *folder = opendir(path);
     cr_assert(folder);
     for (struct dirent *entry; (entry = readdir(folder));) {
-        char path[400], expected_name[300];
+        char expected_name[300];
         struct image found, expected;
         size_t size;
-        const char *dot = strrchr(entry->d_name, '.');
-        if (!dot || strcmp(dot, kind) != 0) continue;
-        snprintf(path, sizeof path, IMAGES "%s", entry->d_name);
-        snprintf(expected_name, sizeof expected_name, "%s.ppm", entry->d_name);
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, IMAGES "%s/%s", format, entry->d_name);
+        snprintf(expected_name, sizeof expected_name, "expected/%s.ppm", entry->d_name);
         char *data = files_read(path, &size);
         int status = image_read(data, size, &IMAGE_LIMITS, &found);
         cr_assert_eq(status, ENGINE_OK, "%s: %s", entry->d_name, error_message());
@@ -70,27 +71,27 @@ static unsigned check_kind(const char *kind)
 
 Test(image, png)
 {
-    cr_expect_eq(check_kind(".png"), 21);
+    cr_expect_eq(check_format("png"), 21);
 }
 
 Test(image, jpeg)
 {
-    cr_expect_eq(check_kind(".jpg"), 17);
+    cr_expect_eq(check_format("jpeg"), 17);
 }
 
 Test(image, webp)
 {
-    cr_expect_eq(check_kind(".webp"), 7);
+    cr_expect_eq(check_format("webp"), 7);
 }
 
 Test(image, gif)
 {
-    cr_expect_eq(check_kind(".gif"), 8);
+    cr_expect_eq(check_format("gif"), 8);
 }
 
 Test(image, bmp)
 {
-    cr_expect_eq(check_kind(".bmp"), 15);
+    cr_expect_eq(check_format("bmp"), 15);
 }
 
 static void check_scaled(const char *filter_name, enum image_filter filter)
@@ -98,12 +99,12 @@ static void check_scaled(const char *filter_name, enum image_filter filter)
     static const unsigned sizes[][2] = {{37, 17}, {11, 29}, {8, 6},  {19, 15},
                                         {36, 30}, {61, 40}, {3, 50}, {1, 1}};
     struct image source;
-    read_ppm("scale.ppm", &source);
+    read_ppm("scale/source.ppm", &source);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int torch = 0; torch < 2; torch++) {
             char name[200];
             struct image found, expected;
-            snprintf(name, sizeof name, "scale-%s-%s-%ux%u.ppm", filter_name, torch ? "torch" : "pil",
+            snprintf(name, sizeof name, "scale/%s-%s-%ux%u.ppm", filter_name, torch ? "torch" : "pil",
                      sizes[i][0], sizes[i][1]);
             read_ppm(name, &expected);
             cr_assert_eq(image_scale(&source, sizes[i][0], sizes[i][1], filter,
@@ -136,14 +137,14 @@ Test(image, scale_floats)
     static const unsigned sizes[][2] = {{5, 4}, {13, 7}, {9, 20}};
     static const char *const filters[] = {[IMAGE_BILINEAR] = "bilinear", [IMAGE_BICUBIC] = "bicubic"};
     size_t size;
-    char *source = files_read(IMAGES "floats-source.bin", &size);
+    char *source = files_read(IMAGES "scale/floats-source.bin", &size);
     cr_assert_eq(size, 7 * 9 * 2 * sizeof(float));
     for (int filter = 0; filter < 2; filter++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             char path[400];
             const unsigned width = sizes[i][0], height = sizes[i][1];
             float found[20 * 13 * 2];
-            snprintf(path, sizeof path, IMAGES "floats-%s-%ux%u.bin", filters[filter], width, height);
+            snprintf(path, sizeof path, IMAGES "scale/floats-%s-%ux%u.bin", filters[filter], width, height);
             char *expected = files_read(path, &size);
             cr_assert_eq(size, (size_t)width * height * 2 * sizeof(float));
             cr_assert_eq(image_scale_floats((float *)(void *)source, 9, 7, 2, width, height,
@@ -216,11 +217,11 @@ static void expect_refused(const void *bytes, size_t size, const struct image_li
 
 Test(image, refused)
 {
-    static const char *const names[] = {"rgb.png",       "rgba-interlaced.png",
-                                        "420.jpg",       "progressive.jpg",
-                                        "lossy.webp",    "lossless-alpha.webp",
-                                        "plain.gif",     "24.bmp",
-                                        "palette-4.bmp", "rle8.bmp"};
+    static const char *const names[] = {"png/rgb.png",       "png/rgba-interlaced.png",
+                                        "jpeg/420.jpg",      "jpeg/progressive.jpg",
+                                        "webp/lossy.webp",   "webp/lossless-alpha.webp",
+                                        "gif/plain.gif",     "bmp/24.bmp",
+                                        "bmp/palette-4.bmp", "bmp/rle8.bmp"};
     expect_refused("", 0, &IMAGE_LIMITS, "not a PNG, JPEG, WebP, GIF or BMP file");
     expect_refused("hello", 5, &IMAGE_LIMITS, "not a PNG, JPEG, WebP, GIF or BMP file");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -1,0 +1,24 @@
+/* sandbox.h: takes from a process all that decoding a picture doesn't need. */
+#ifndef ENGINE_DECODE_SANDBOX_H
+#define ENGINE_DECODE_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANDBOX_OF_TIME
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_OF_TIME
+#endif
+
+/* From now on the process can read from descriptor 0, write to 1, get memory (address space up to `memory`
+ * bytes), use the processor for `seconds` more, and end: anything else kills it. False: the system does not
+ * allow this.
+ *
+ * AddressSanitizer and ThreadSanitizer need terabytes of address space and system calls of their own: with
+ * them (SANDBOX_OF_TIME) only the time is limited. */
+bool sandbox_enter(uint64_t memory, uint64_t seconds);
+
+#endif
