@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/assert.h"
 #include "times.h"
 
@@ -58,6 +59,8 @@ void commands_destroy(struct commands *commands)
 {
     times_take(commands);
     times_drop(commands);
+    free(commands->waiting);
+    commands->waiting = NULL;
     while (commands->pools) drop_pool(commands);
     if (commands->handle)
         vk.vkFreeCommandBuffers(commands->device->handle, commands->device->command_pool, 1,
@@ -163,12 +166,10 @@ double dispatch_seconds(const struct engine_device *device, const struct dispatc
     return reading > products ? reading : products;
 }
 
-int commands_dispatch(struct commands *commands, const struct dispatch *dispatch)
+static int commands_record(struct commands *commands, const struct dispatch *dispatch)
 {
     VkPipeline pipeline;
     VkDescriptorSet set;
-    ENGINE_ASSERT(dispatch->groups[0] <= commands->device->max_groups[0]);
-    ENGINE_ASSERT(dispatch->groups[1] <= commands->device->max_groups[1]);
     int status = pipeline_get(commands->device, &dispatch->key, &pipeline);
     if (!status) status = make_set(commands, dispatch, &set);
     if (status) return status;
@@ -184,6 +185,32 @@ int commands_dispatch(struct commands *commands, const struct dispatch *dispatch
                           MAX_PUSH, dispatch->push);
     vk.vkCmdDispatch(commands->handle, dispatch->groups[0], dispatch->groups[1], 1);
     if (commands->device->times) times_end(commands);
-    commands->seconds += dispatch_seconds(commands->device, dispatch);
     return ENGINE_OK;
+}
+
+int commands_dispatch(struct commands *commands, const struct dispatch *dispatch)
+{
+    ENGINE_ASSERT(dispatch->groups[0] <= commands->device->max_groups[0]);
+    ENGINE_ASSERT(dispatch->groups[1] <= commands->device->max_groups[1]);
+    commands->seconds += dispatch_seconds(commands->device, dispatch);
+    if (!commands->defers) return commands_record(commands, dispatch);
+    if (!ARRAY_GROW(commands->waiting, commands->n_waiting))
+        return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
+    commands->waiting[commands->n_waiting++] = *dispatch;
+    return ENGINE_OK;
+}
+
+int commands_settle(struct commands *commands)
+{
+    int status = ENGINE_OK;
+    for (uint32_t i = 0; i < commands->n_waiting && !status; i++)
+        status = pipeline_want(commands->device, &commands->waiting[i].key);
+    int made = pipelines_make(commands->device);
+    if (!status) status = made;
+    for (uint32_t i = 0; i < commands->n_waiting && !status; i++)
+        status = commands_record(commands, &commands->waiting[i]);
+    free(commands->waiting);
+    commands->waiting = NULL;
+    commands->n_waiting = 0;
+    return status;
 }

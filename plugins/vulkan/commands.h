@@ -49,7 +49,11 @@ struct commands {
     struct touched touched[MAX_TOUCHED];
     uint32_t n_touched;
     struct descriptor_pool *pools; /* newest first */
-    struct timing *timing;         /* times.c; NULL: none yet */
+    /* Of a recording: its dispatches wait until all are known, so that pipelines are compiled together. */
+    bool defers;
+    struct dispatch *waiting; /* [n_waiting] */
+    uint32_t n_waiting;
+    struct timing *timing; /* times.c; NULL: none yet */
 };
 
 /* The bytes that a dispatch reads and writes. */
@@ -59,6 +63,8 @@ uint64_t dispatch_bytes(const struct dispatch *dispatch);
 double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch);
 /* Adds a dispatch. */
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);
+/* Records those that wait. */
+int commands_settle(struct commands *commands);
 /* A full barrier between everything before and everything after; `host` if the host reads the results. */
 void commands_barrier(struct commands *commands, bool host);
 /* Frees the descriptor sets: the commands have run and are about to be recorded again. */

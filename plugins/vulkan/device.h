@@ -134,7 +134,8 @@ struct pipeline_key {
 struct pipeline {
     struct pipeline *next;
     struct pipeline_key key;
-    VkPipeline handle;
+    VkPipeline handle; /* VK_NULL_HANDLE: it isn't compiled yet */
+    VkResult result;   /* of compiling it */
 };
 
 /* Memory for results that an operation passes from one dispatch to the next. Operations use it one after the
@@ -218,6 +219,10 @@ _Static_assert(offsetof(struct engine_weight, base) == 0, "first, for plugins/gp
 int pipeline_setup(struct engine_device *device);
 void pipeline_teardown(struct engine_device *device);
 int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle);
+/* Makes note of a pipeline that will be needed; pipelines_make compiles those that aren't there yet, on
+ * several threads where the device is no software driver, which has its own. */
+int pipeline_want(struct engine_device *device, const struct pipeline_key *key);
+int pipelines_make(struct engine_device *device);
 
 /* statistics.c: whether a device tells what its compiler makes, and somebody wants to know. */
 bool statistics_are_wanted(VkPhysicalDevice device);

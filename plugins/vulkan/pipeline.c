@@ -1,10 +1,14 @@
 /* pipeline.c: compute pipelines, made when they are first used. All have the same layout: storage buffers and
  * push constants. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache-file.h"
+#include "common/assert.h"
 #include "device.h"
 
 /* The key of the compiled pipelines of earlier runs, and their file. */
@@ -128,23 +132,99 @@ static VkResult pipeline_create_handle(struct engine_device *device, const struc
     return result;
 }
 
-int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle)
+static struct pipeline *find_pipeline(const struct engine_device *device, const struct pipeline_key *key)
 {
-    for (struct pipeline *pipeline = device->pipelines; pipeline; pipeline = pipeline->next) {
-        if (memcmp(&pipeline->key, key, sizeof *key) != 0) continue;
-        *handle = pipeline->handle;
-        return ENGINE_OK;
-    }
+    struct pipeline *pipeline = device->pipelines;
+    while (pipeline && memcmp(&pipeline->key, key, sizeof *key) != 0) pipeline = pipeline->next;
+    return pipeline;
+}
+
+int pipeline_want(struct engine_device *device, const struct pipeline_key *key)
+{
+    if (find_pipeline(device, key)) return ENGINE_OK;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (pipeline)");
-    VkResult result = pipeline_create_handle(device, key, &pipeline->handle);
-    if (result != VK_SUCCESS) {
-        free(pipeline);
-        return vulkan_error(result, "cannot compile a shader");
-    }
     pipeline->key = *key;
     pipeline->next = device->pipelines;
     device->pipelines = pipeline;
+    return ENGINE_OK;
+}
+
+/* Pipelines that several threads compile: those of a device from the first on that have no handle. */
+struct making {
+    struct engine_device *device;
+    struct pipeline **pipelines; /* [count] */
+    uint32_t count;
+    atomic_uint next; /* the first that no thread has taken */
+};
+
+static void *make_some(void *argument)
+{
+    struct making *making = argument;
+    for (uint32_t i; (i = atomic_fetch_add(&making->next, 1)) < making->count;) {
+        struct pipeline *pipeline = making->pipelines[i];
+        pipeline->result = pipeline_create_handle(making->device, &pipeline->key, &pipeline->handle);
+    }
+    return NULL;
+}
+
+/* This thread is one of them; without others it takes longer. */
+static void make_all(struct making *making)
+{
+    enum { MOST = 16 };
+    pthread_t threads[MOST];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    bool is_cpu = making->device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    uint32_t others = is_cpu || processors < 2 ? 0 : (uint32_t)processors - 1, n = 0;
+    if (others > MOST) others = MOST;
+    while (n < others && n + 1 < making->count && pthread_create(&threads[n], NULL, make_some, making) == 0)
+        n++;
+    make_some(making);
+    while (n > 0) pthread_join(threads[--n], NULL);
+}
+
+/* Forgets pipelines that could not be compiled. Returns the first one's reason. */
+static VkResult forget_failures(struct engine_device *device)
+{
+    VkResult result = VK_SUCCESS;
+    for (struct pipeline **link = &device->pipelines; *link;) {
+        struct pipeline *pipeline = *link;
+        if (pipeline->result == VK_SUCCESS) {
+            link = &pipeline->next;
+            continue;
+        }
+        result = pipeline->result;
+        *link = pipeline->next;
+        free(pipeline);
+    }
+    return result;
+}
+
+int pipelines_make(struct engine_device *device)
+{
+    struct making making = {.device = device};
+    uint32_t count = 0;
+    for (const struct pipeline *p = device->pipelines; p; p = p->next) count += !p->handle;
+    if (count == 0) return ENGINE_OK;
+    making.pipelines = calloc(count, sizeof(struct pipeline *));
+    if (!making.pipelines) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (pipelines)");
+    for (struct pipeline *p = device->pipelines; p; p = p->next)
+        if (!p->handle) making.pipelines[making.count++] = p;
+    make_all(&making);
+    free(making.pipelines);
+    return vulkan_error(forget_failures(device), "cannot compile a shader");
+}
+
+int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle)
+{
+    struct pipeline *pipeline = find_pipeline(device, key);
+    if (!pipeline || !pipeline->handle) {
+        int status = pipeline_want(device, key);
+        if (!status) status = pipelines_make(device);
+        if (status) return status;
+        pipeline = find_pipeline(device, key);
+    }
+    ENGINE_ASSERT(pipeline && pipeline->handle);
     *handle = pipeline->handle;
     return ENGINE_OK;
 }

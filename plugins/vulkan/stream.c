@@ -189,7 +189,7 @@ static int add_part(struct engine_device *device, struct engine_recording *recor
     if (!ARRAY_GROW(recording->parts, recording->n_parts))
         return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
     struct commands *part = &recording->parts[recording->n_parts];
-    *part = (struct commands){0};
+    *part = (struct commands){.defers = true};
     VkCommandBufferInheritanceInfo inheritance = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                       .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
@@ -207,11 +207,13 @@ static int add_part(struct engine_device *device, struct engine_recording *recor
  * submitted at once. */
 static int recording_part(struct engine_recording *recording, struct commands **part)
 {
-    const struct commands *last = &recording->parts[recording->n_parts - 1];
+    struct commands *last = &recording->parts[recording->n_parts - 1];
     const VkCommandBuffer handle = last->handle; /* adding a part moves them */
     int status = ENGINE_OK;
     if (last->seconds > last->device->submission) {
-        status = add_part(last->device, recording); /* first: the last part is the one that is open */
+        status = commands_settle(last);
+        if (!status)
+            status = add_part(last->device, recording); /* then the last part is the one that is open */
         if (!status) status = vulkan_error(vk.vkEndCommandBuffer(handle), "recording");
     }
     *part = &recording->parts[recording->n_parts - 1];
@@ -236,11 +238,13 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
 {
     struct engine_recording *recording = stream->recording;
     if (!recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is not recording");
+    struct commands *last = &recording->parts[recording->n_parts - 1];
     stream->recording = NULL;
-    VkResult result = vk.vkEndCommandBuffer(recording->parts[recording->n_parts - 1].handle);
-    if (result != VK_SUCCESS) {
+    int status = commands_settle(last);
+    if (!status) status = vulkan_error(vk.vkEndCommandBuffer(last->handle), "recording");
+    if (status) {
         recording_destroy(recording);
-        return vulkan_error(result, "recording");
+        return status;
     }
     *out = recording;
     return ENGINE_OK;
