@@ -356,7 +356,7 @@ const struct option options_devices[] = {
      .maximum = 1e9,
      .help = "Size of the KV cache in tokens, for all sequences together; a cache larger than the context "
              "keeps earlier texts, so that their beginnings need not be computed again (default: as many as "
-             "--context; batch, and serve with --context or several models: 2048 for each of --parallel)"},
+             "--context; batch and serve with --context: 2048 for each of --parallel)"},
 
     {.name = "batch",
      .letter = 'b',

@@ -104,14 +104,20 @@ static const char *const families[] = {"llama",   "gemma2",  "gemma3",         "
                                        "exaone4", "mistral", "deepseek2-lite", "bloom",   "gpt2", "qwen2moe",
                                        "olmo2",   "falcon7", "qwen3-yarn",     NULL};
 
+/* Attention to picked positions, shared between layers, and to pooled rows. */
+static const char *const directories[] = {"deepseek3.2", "glm-dsa", "deepseek4", NULL};
+
 static void for_all_models(void (*check)(const char *path))
 {
+    char path[256];
     check(tiny_model);
-    if (access(FAMILIES, R_OK) != 0) return;
-    for (const char *const *name = families; *name; name++) {
-        char path[256];
+    for (const char *const *name = families; *name && access(FAMILIES, R_OK) == 0; name++) {
         snprintf(path, sizeof path, FAMILIES "%s.gguf", *name);
         check(path);
+    }
+    for (const char *const *name = directories; *name; name++) {
+        snprintf(path, sizeof path, TEST_SHARED_DIR "/families-2026/%s", *name);
+        if (access(path, R_OK) == 0) check(path);
     }
 }
 
