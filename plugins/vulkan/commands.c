@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/array.h"
 #include "common/assert.h"
@@ -107,6 +108,24 @@ void commands_barrier(struct commands *commands, bool host)
     vk.vkCmdPipelineBarrier(commands->handle, stages, host ? stages | VK_PIPELINE_STAGE_HOST_BIT : stages, 0,
                             1, &all, 0, NULL, 0, NULL);
     commands->n_touched = 0;
+    commands->kept.is_kept = false; /* transfers write without dispatches */
+}
+
+static bool overlap(const struct binding *a, const struct binding *b)
+{
+    return a->buffer == b->buffer && a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+}
+
+/* Forgets the dispatch that is kept if this one overwrites what it read or wrote. */
+static void forget_kept(struct commands *commands, const struct dispatch *dispatch)
+{
+    struct kept_dispatch *kept = &commands->kept;
+    for (int i = 0; i < MAX_BINDINGS && kept->is_kept; i++) {
+        const struct binding *binding = &dispatch->bindings[i];
+        if (binding->buffer && binding->access & ACCESS_WRITE)
+            kept->is_kept = !overlap(binding, &kept->dispatch.bindings[0]) &&
+                            !overlap(binding, &kept->dispatch.bindings[1]);
+    }
 }
 
 static bool conflicts(const struct commands *commands, const struct binding *binding)
@@ -193,6 +212,7 @@ int commands_dispatch(struct commands *commands, const struct dispatch *dispatch
     ENGINE_ASSERT(dispatch->groups[0] <= commands->device->max_groups[0]);
     ENGINE_ASSERT(dispatch->groups[1] <= commands->device->max_groups[1]);
     commands->seconds += dispatch_seconds(commands->device, dispatch);
+    forget_kept(commands, dispatch);
     if (!commands->defers) return commands_record(commands, dispatch);
     if (!ARRAY_GROW(commands->waiting, commands->n_waiting))
         return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
@@ -212,5 +232,24 @@ int commands_settle(struct commands *commands)
     free(commands->waiting);
     commands->waiting = NULL;
     commands->n_waiting = 0;
+    return status;
+}
+
+static bool is_same(const struct dispatch *a, const struct dispatch *b)
+{
+    bool same = memcmp(&a->key, &b->key, sizeof a->key) == 0 && memcmp(a->push, b->push, sizeof a->push) == 0;
+    for (int i = 0; i < 2; i++)
+        same = same && a->bindings[i].buffer == b->bindings[i].buffer &&
+               a->bindings[i].offset == b->bindings[i].offset && a->bindings[i].size == b->bindings[i].size;
+    return same;
+}
+
+int commands_dispatch_once(struct commands *commands, const struct dispatch *dispatch)
+{
+    ENGINE_ASSERT(dispatch->bindings[0].access == ACCESS_READ);
+    ENGINE_ASSERT(dispatch->bindings[1].access == ACCESS_WRITE);
+    if (commands->kept.is_kept && is_same(&commands->kept.dispatch, dispatch)) return ENGINE_OK;
+    int status = commands_dispatch(commands, dispatch);
+    commands->kept = (struct kept_dispatch){!status, *dispatch};
     return status;
 }

@@ -41,6 +41,12 @@ struct touched {
 struct descriptor_pool;
 struct timing;
 
+/* A dispatch that wrote its binding 1, and nobody has written to its bindings 0 and 1 since. */
+struct kept_dispatch {
+    bool is_kept;
+    struct dispatch dispatch;
+};
+
 struct commands {
     struct engine_device *device;
     VkCommandBuffer handle;
@@ -48,6 +54,7 @@ struct commands {
     double seconds;   /* that its dispatches may take, see dispatch_seconds */
     struct touched touched[MAX_TOUCHED];
     uint32_t n_touched;
+    struct kept_dispatch kept;
     struct descriptor_pool *pools; /* newest first */
     /* Of a recording: its dispatches wait until all are known, so that pipelines are compiled together. */
     bool defers;
@@ -63,6 +70,9 @@ uint64_t dispatch_bytes(const struct dispatch *dispatch);
 double dispatch_seconds(const struct engine_device *device, const struct dispatch *dispatch);
 /* Adds a dispatch. */
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);
+/* Adds a dispatch that reads its binding 0 alone and writes its binding 1 alone, unless the last one so added
+ * was the same and its results are still there. */
+int commands_dispatch_once(struct commands *commands, const struct dispatch *dispatch);
 /* Records those that wait. */
 int commands_settle(struct commands *commands);
 /* A full barrier between everything before and everything after; `host` if the host reads the results. */

@@ -245,12 +245,15 @@ int upload_zeros(struct engine_device *device, const struct memory_range *target
 /* device.c: at least `size` bytes of scratch memory. */
 int scratch_get(struct engine_device *device, uint64_t size, const struct memory_range **range);
 
-/* weight.c: the layout of weights of a type in memory. */
+/* weight.c: the layout of weights of a type in memory: of words, of quads, or values in units. */
 struct weight_type {
     uint32_t type;
-    enum shader first; /* of its WEIGHT_SHADERS */
-    uint32_t block_words,
-        head; /* words of a block, the first of which holds its first `head` bytes; 0: other layouts */
+    enum shader first;          /* of its WEIGHT_SHADERS */
+    uint32_t block_words, head; /* words of a block, the first of which holds its first `head` bytes; or 0 */
+    uint32_t block_quads;       /* pieces of 16 bytes, which make_quads makes of a block of the file; or 0 */
+    void (*make_quads)(const uint8_t *block, uint8_t *quads);
+    uint32_t apart, in_file,
+        apart_at; /* bytes of a block behind all panels; of them in the file, and where */
 };
 /* NULL: no shaders for this type. */
 const struct weight_type *weight_type(uint32_t type);

@@ -1,5 +1,6 @@
 /* op-matmul.c: ENGINE_OP_MATMUL as dispatches of shaders/matmul.comp: one for each part of a weight that can
- * be bound. With chosen experts, columns are first grouped by expert, and the experts' results are mixed
+ * be bound. Forms that multiply integers need the input rounded first, which products of the same input
+ * share. With chosen experts, columns are first grouped by expert, and the experts' results are mixed
  * afterwards. */
 #include "builder.h"
 
@@ -11,6 +12,8 @@
 
 #define GROUP_LANES 128 /* invocations of shaders/group.comp */
 
+#define ROUNDED_CHUNK 80 /* bytes of 32 values that shaders/round.comp has rounded */
+
 /* Bytes of the experts' results before they are mixed; beyond that, tokens are processed in several
  * rounds. */
 #define MAX_PRODUCT (64u << 20)
@@ -21,6 +24,7 @@ struct matmul_form {
     uint32_t tokens, panels; /* of a workgroup */
     uint32_t parts;          /* workgroups for those, 1 … MAX_PARTS */
     uint32_t rows;           /* of a workgroup of shaders/matmul-few.glsl, else 0 */
+    bool integers;           /* the input is rounded by shaders/round.comp */
 };
 
 /* A power of two: at least n, if `most` is. */
@@ -45,17 +49,18 @@ struct product {
     struct matmul_form form;
     bool whole;     /* columns of the input are whole chunks of 32 and start at multiples of 16 bytes */
     uint64_t tiles; /* of columns: workgroups in dimension 1 */
-    /* Scratch memory: what the experts have made, and from groups_at on the groups. */
-    uint64_t groups_at, scratch;
+    /* Scratch memory: what the experts have made, from groups_at on the groups, from rounded_at on the
+     * rounded input. */
+    uint64_t groups_at, rounded_at, scratch;
 };
 
 /* For few columns: the more there are, the more rows share what is read of them. But workgroups should not be
  * fewer than a large GPU has processors. */
-static struct matmul_form few_form(const struct engine_device *device, enum shader first, uint64_t columns,
+static struct matmul_form few_form(const struct engine_device *device, enum shader shader, uint64_t columns,
                                    bool gated, uint64_t panels)
 {
     enum { LEAST_ROWS = 8, PROCESSORS = 128, GATED_ROWS = 16 };
-    struct matmul_form form = {first + MATMUL_FEW, rounded_up(columns, MAX_FEW_COLUMNS), 1, 1, LEAST_ROWS};
+    struct matmul_form form = {shader, rounded_up(columns, MAX_FEW_COLUMNS), 1, 1, LEAST_ROWS, false};
     uint32_t most = device->few_rows;
     /* With a gate, 16 columns take more than the 128 registers that invocations have in workgroups of 512. */
     if (gated && form.tokens == MAX_FEW_COLUMNS && most > GATED_ROWS) most = GATED_ROWS;
@@ -74,13 +79,21 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
     uint32_t type = v[OPERAND(matmul, weight)].type;
     enum shader first = weight_type(type)->first;
     if (device->addresses)
-        return (struct matmul_form){first + MATMUL_ADDRESS, rounded_up(columns, ADDRESS_TOKENS), 1, 1, 0};
+        return (struct matmul_form){
+            first + MATMUL_ADDRESS, rounded_up(columns, ADDRESS_TOKENS), 1, 1, 0, false};
+    bool integers = device->dot && shader_codes[first + MATMUL_FEW_INTEGERS].words;
     if (columns == 1 && device->shuffles)
-        return (struct matmul_form){first + MATMUL_SUBGROUPS, 1, 1, MAX_PARTS, 0};
-    if (columns == 1 || (product->whole && columns <= device->few_columns))
-        return few_form(device, first, columns, v[OPERAND(matmul, gate)].present, panels);
+        return (struct matmul_form){
+            first + (integers ? MATMUL_SUBGROUPS_INTEGERS : MATMUL_SUBGROUPS), 1, 1, MAX_PARTS, 0, integers};
+    if (columns == 1 || ((product->whole || integers) && columns <= device->few_columns)) {
+        struct matmul_form form = few_form(device, first + (integers ? MATMUL_FEW_INTEGERS : MATMUL_FEW),
+                                           columns, v[OPERAND(matmul, gate)].present, panels);
+        form.integers = integers;
+        return form;
+    }
     if (device->cooperative && type != ENGINE_TYPE_F32)
-        return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1, 0};
+        return (struct matmul_form){
+            first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1, 0, false};
     enum shader tiled = first + MATMUL_TILED;
     if (device->dot && type == ENGINE_TYPE_Q8_0)
         tiled = SHADER_MATMUL_Q8_0_DOT;
@@ -89,7 +102,7 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
     else if (device->half && type != ENGINE_TYPE_F32 &&
              type != ENGINE_TYPE_F16) /* those are exact as they are */
         tiled = first + MATMUL_HALF;
-    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1, 0};
+    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1, 0, false};
 }
 
 /* The constants of shaders/matmul-few.glsl. */
@@ -172,6 +185,13 @@ static void group_columns(const struct engine_device *device, uint64_t n_experts
     product->tiles = columns / product->form.tokens + least(columns, (uint32_t)n_experts);
 }
 
+/* The size of the input where it is rounded, else 0. */
+static uint64_t rounded_size(const struct product *product)
+{
+    const uint64_t *ne = product->input.ne;
+    return product->form.integers ? aligned_size(ne[0] / 32 * ne[1] * ne[2] * ROUNDED_CHUNK) : 0;
+}
+
 /* Some of the tokens of a matmul. */
 static struct product make_product(const struct engine_device *device, const struct gpu_call *call,
                                    uint32_t first, uint32_t count)
@@ -192,8 +212,10 @@ static struct product make_product(const struct engine_device *device, const str
         group_columns(device, weight->ne[2], &product);
         uint64_t columns = (uint64_t)count * product.n_slots;
         if (product.mix.present) product.groups_at = aligned_size(columns * weight->ne[1] * 4);
-        product.scratch = product.groups_at;
-        if (product.matrices == BY_GROUP) product.scratch += aligned_size((3 * product.tiles + columns) * 4);
+        product.rounded_at = product.groups_at;
+        if (product.matrices == BY_GROUP)
+            product.rounded_at += aligned_size((3 * product.tiles + columns) * 4);
+        product.scratch = product.rounded_at + rounded_size(&product);
         return product;
     }
     if (call->matrices == OP_MATRIX_PER_HEAD) {
@@ -202,13 +224,20 @@ static struct product make_product(const struct engine_device *device, const str
     }
     product.form = matmul_form(device, &product, count, product.n_panels * product.n_slots);
     product.tiles = (count + (uint64_t)product.form.tokens - 1) / product.form.tokens * product.n_slots;
+    product.scratch = rounded_size(&product);
     return product;
 }
 
 uint64_t op_matmul_scratch(const struct engine_device *device, const struct gpu_call *call)
 {
-    if (call->matrices != OP_MATRIX_PER_EXPERT) return 0;
-    return make_product(device, call, 0, most_tokens(call)).scratch;
+    const struct gpu_view *input = &call->views[OPERAND(matmul, input)];
+    bool one = call->matrices == OP_ONE_MATRIX;
+    uint32_t tokens = (uint32_t)input->ne[one ? 1 : 2];
+    uint32_t most = call->matrices == OP_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
+    uint64_t size = make_product(device, call, 0, most).scratch;
+    /* Fewer tokens, which are multiplied later, may be rounded where many are not. */
+    struct product few = make_product(device, call, 0, least(tokens, device->few_columns));
+    return few.scratch > size ? few.scratch : size;
 }
 
 /* ---- Several matrices ---------------------------------------------------------------------------------- */
@@ -227,7 +256,8 @@ static int group(const struct builder *builder, const struct product *product,
                                  .n_tiles = (uint32_t)product->tiles};
     p.experts_offset = bind_view(&first, 0, &product->experts, ACCESS_READ);
     SET_PARAMETERS(&first, p);
-    bind_range(&first, 1, scratch, product->groups_at, product->scratch - product->groups_at, ACCESS_WRITE);
+    bind_range(&first, 1, scratch, product->groups_at, product->rounded_at - product->groups_at,
+               ACCESS_WRITE);
     first.dispatch.groups[0] = first.dispatch.groups[1] = 1;
     return add(&first);
 }
@@ -254,6 +284,24 @@ static int mix(const struct builder *builder, const struct product *product,
     bind_range(&last, 0, scratch, 0, product->groups_at, ACCESS_READ);
     spread(&last, product->output.ne[0] * product->tokens);
     return add(&last);
+}
+
+/* Rounds the input, in scratch memory, unless it is there from the product before. */
+static int round_input(const struct builder *builder, const struct product *product,
+                       const struct memory_range *scratch)
+{
+    struct builder first = {.device = builder->device, .commands = builder->commands};
+    const struct gpu_view *input = &product->input;
+    struct round_parameters p = {.n_chunks = (uint32_t)(input->ne[0] / 32),
+                                 .n1 = (uint32_t)input->ne[1],
+                                 .n2 = (uint32_t)input->ne[2]};
+    first.dispatch.key.shader = SHADER_ROUND_COLUMNS;
+    first.dispatch.key.constants[1] = product->whole;
+    BIND_ROWS(&first, 0, input, ACCESS_READ, p, input);
+    SET_PARAMETERS(&first, p);
+    bind_range(&first, 1, scratch, product->rounded_at, rounded_size(product), ACCESS_WRITE);
+    spread(&first, (uint64_t)p.n_chunks * p.n1 * p.n2);
+    return commands_dispatch_once(builder->commands, &first.dispatch);
 }
 
 /* ---- The products themselves --------------------------------------------------------------------------- */
@@ -325,6 +373,23 @@ static void bind_output(struct builder *builder, const struct product *product,
     p->output_slots = stride(output, 1);
 }
 
+/* Binds the input, or what it was rounded to, whose places are counted in chunks of 32 values. */
+static void bind_input(struct builder *builder, const struct product *product,
+                       const struct memory_range *scratch, struct matmul_parameters *p)
+{
+    const struct gpu_view *input = &product->input;
+    if (product->form.integers) {
+        uint32_t n_chunks = (uint32_t)(input->ne[0] / 32);
+        bind_range(builder, 4, scratch, product->rounded_at, rounded_size(product), ACCESS_READ);
+        p->input_slots = input->ne[1] == 1 ? 0 : n_chunks;
+        p->input_stride = product->matrices == SINGLE ? n_chunks : (uint32_t)input->ne[1] * n_chunks;
+        return;
+    }
+    p->input_offset = bind_view(builder, 4, input, ACCESS_READ);
+    p->input_slots = stride(input, 1);
+    p->input_stride = product->matrices == SINGLE ? p->input_slots : stride(input, 2);
+}
+
 static int append(struct builder *builder, const struct product *product, const struct memory_range *scratch)
 {
     const struct gpu_view *v = product->call->views, *input = &product->input;
@@ -345,21 +410,20 @@ static int append(struct builder *builder, const struct product *product, const 
                                                builder->device->unrolled,
                                                [11] = product->matrices}};
     if (form->shader == first + MATMUL_COOPERATIVE) set_cooperative(builder);
-    if (form->shader == first + MATMUL_SUBGROUPS) key->full_subgroups = 1;
+    if (form->shader == first + MATMUL_SUBGROUPS || form->shader == first + MATMUL_SUBGROUPS_INTEGERS)
+        key->full_subgroups = 1;
     if (form->shader == first + MATMUL_ADDRESS) key->constants[6] = form->tokens;
     if (form->rows > 0) set_few(builder, form);
     struct matmul_parameters p = {
         .k = (uint32_t)input->ne[0],
         .rows = (uint32_t)product->output.ne[0],
         .tokens = product->tokens,
-        .input_stride = product->matrices == SINGLE ? stride(input, 1) : stride(input, 2),
-        .input_slots = stride(input, 1),
         .scale = args->scale == 0 ? 1 : args->scale,
         .n_slots = product->n_slots,
         .head_tiles = (uint32_t)(product->tiles / product->n_slots),
         .matrix_panels = (uint32_t)weight->matrix_panels,
     };
-    p.input_offset = bind_view(builder, 4, input, ACCESS_READ);
+    bind_input(builder, product, scratch, &p);
     bind_output(builder, product, scratch, &p);
     if (adds) {
         p.residual_offset = bind_view(builder, 7, residual, ACCESS_READ);
@@ -370,7 +434,7 @@ static int append(struct builder *builder, const struct product *product, const 
         p.choice_offset = bind_view(builder, 7, &product->experts, ACCESS_READ);
         p.choice_step = stride(&product->experts, 1);
     } else if (product->matrices == BY_GROUP) {
-        bind_range(builder, 7, scratch, product->groups_at, product->scratch - product->groups_at,
+        bind_range(builder, 7, scratch, product->groups_at, product->rounded_at - product->groups_at,
                    ACCESS_READ);
         p.choice_step = (uint32_t)(3 * product->tiles);
     }
@@ -394,6 +458,7 @@ int op_matmul(struct builder *builder, const struct gpu_call *call)
         struct builder each = {.device = builder->device, .commands = builder->commands};
         struct product product = make_product(builder->device, call, first, least(tokens - first, most));
         if (product.matrices == BY_GROUP) status = group(builder, &product, scratch);
+        if (!status && product.form.integers) status = round_input(builder, &product, scratch);
         if (!status) status = append(&each, &product, scratch);
         if (!status && product.mix.present) status = mix(builder, &product, scratch);
     }

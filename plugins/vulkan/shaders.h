@@ -5,13 +5,16 @@
 #include <stdint.h>
 /* For each type of weights, in this order. */
 #define WEIGHT_SHADERS(type)                                                                                 \
-    SHADER_MATMUL_##type##_FEW, SHADER_MATMUL_##type##_SUBGROUPS, SHADER_MATMUL_##type##_TILED,              \
+    SHADER_MATMUL_##type##_FEW, SHADER_MATMUL_##type##_SUBGROUPS, SHADER_MATMUL_##type##_FEW_INTEGERS,       \
+        SHADER_MATMUL_##type##_SUBGROUPS_INTEGERS, SHADER_MATMUL_##type##_TILED,                             \
         SHADER_MATMUL_##type##_HALF, SHADER_MATMUL_##type##_COOPERATIVE, SHADER_MATMUL_##type##_ADDRESS,     \
         SHADER_GET_ROWS_##type
 /* Their places in that order. */
 enum {
     MATMUL_FEW,
     MATMUL_SUBGROUPS,
+    MATMUL_FEW_INTEGERS,
+    MATMUL_SUBGROUPS_INTEGERS,
     MATMUL_TILED,
     MATMUL_HALF,
     MATMUL_COOPERATIVE,
@@ -68,6 +71,7 @@ enum shader {
     SHADER_ROUTE,
     SHADER_GROUP,
     SHADER_MIX,
+    SHADER_ROUND_COLUMNS,
     SHADER_CONV,
     SHADER_SCAN,
     SHADER_COUNT

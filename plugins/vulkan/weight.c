@@ -3,15 +3,15 @@
  *
  *   F32            [panel][k / 4][32 rows] of 4 values        (16 bytes each)
  *   F16, BF16      [panel][k / 8][32 rows] of 8 values
- *   Q8_0           [panel][block][2 halves][32 rows] of 16 values
- *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's
- *                  complement
+ *   Q8_0, Q4_0, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K, IQ4_XS
+ *                  [panel][block][quad][32 rows] of 16 bytes: what the functions that make quads say, so that
+ *                  32 values are next to each other
  *   the others     [panel][block][word][32 rows]: the words of the file's blocks, see struct weight_type
  *
  * Rows are padded with zeros to whole units and panels. Each of several matrices starts a new panel and has
- * an even number of them: kernels take two at a time. The scales of Q8_0's and Q4_0's blocks (float16) follow
- * after all panels: [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) are stored as
- * in the file. */
+ * an even number of them: kernels take two at a time. What doesn't fit into quads follows after all panels:
+ * the scales of blocks, [panel][pair of blocks][32 rows] of 2 bytes each, or IQ4_XS's,
+ * [panel][block][32 rows] of 8 bytes. Plain values (norms, biases) are stored as in the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@
 #include "common/sized.h"
 
 #define PANEL           32
-#define MAX_BLOCK_WORDS 53
+#define MAX_BLOCK_WORDS 28
+#define MAX_BLOCK_QUADS 13
 
 /* The memory that a weight takes. */
 struct layout {
@@ -29,23 +30,141 @@ struct layout {
     uint64_t values_size, size; /* of all panels or plain values; with the scales */
 };
 
+#define NIBBLES UINT64_C(0x0f0f0f0f0f0f0f0f) /* the low ones of eight bytes */
+
+/* Byte j of a quad has values j and 16 + j: here those of Q4_0, in two's complement. */
+static void make_q4_0(const uint8_t *block, uint8_t *quads)
+{
+    uint64_t half[2];
+    memcpy(half, block + 2, 16);
+    half[0] ^= 0x8888888888888888u; /* n - 8 in two's complement */
+    half[1] ^= 0x8888888888888888u;
+    memcpy(quads, half, 16);
+}
+
+static void make_q8_0(const uint8_t *block, uint8_t *quads)
+{
+    memcpy(quads, block + 2, 32);
+}
+
+/* Byte j has values 2 j and 2 j + 1, so that shaders find both in a table; the file's has j and 16 + j. */
+static void make_pairs(const uint8_t *bytes, uint8_t *quad)
+{
+    for (size_t j = 0; j < 8; j++) {
+        quad[j] = (uint8_t)((bytes[2 * j] & 15) | (bytes[2 * j + 1] & 15) << 4);
+        quad[8 + j] = (uint8_t)(bytes[2 * j] >> 4 | (bytes[2 * j + 1] & 0xf0));
+    }
+}
+
+static void make_iq4_nl(const uint8_t *block, uint8_t *quads)
+{
+    make_pairs(block + 2, quads);
+}
+
+static void make_mxfp4(const uint8_t *block, uint8_t *quads)
+{
+    make_pairs(block + 1, quads);
+}
+
+static void make_iq4_xs(const uint8_t *block, uint8_t *quads)
+{
+    for (size_t i = 0; i < 8; i++) make_pairs(block + 8 + 16 * i, quads + 16 * i);
+}
+
+/* Two quads from 32 bytes, whose low nibbles are 32 values, and the high ones 32 others. */
+static void make_nibbles(const uint8_t *bytes, uint8_t *low, uint8_t *high)
+{
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t first, second, quad;
+        memcpy(&first, bytes + 8 * i, 8);
+        memcpy(&second, bytes + 16 + 8 * i, 8);
+        quad = (first & NIBBLES) | (second & NIBBLES) << 4;
+        memcpy(low + 8 * i, &quad, 8);
+        quad = (first >> 4 & NIBBLES) | (second & ~NIBBLES);
+        memcpy(high + 8 * i, &quad, 8);
+    }
+}
+
+/* A quad of what describes a block of 256: its two scales, then eight scales and minima of 6 bits each: four
+ * bits of the scales, four bits of the minima, two bits of each. */
+static void make_head(const uint8_t *block, uint8_t *quad)
+{
+    const uint8_t *levels = block + 4;
+    uint32_t words[3] = {0};
+    memcpy(quad, block, 4);
+    for (size_t i = 0; i < 8; i++) {
+        uint32_t first = levels[i], second = levels[i + 4], scale = first & 63, least = second & 63;
+        if (i >= 4) {
+            scale = (second & 15) | (uint32_t)levels[i - 4] >> 6 << 4;
+            least = second >> 4 | first >> 6 << 4;
+        }
+        words[0] |= (scale & 15) << (4 * i);
+        words[1] |= (least & 15) << (4 * i);
+        words[2] |= (scale >> 4 | least >> 4 << 2) << (4 * i);
+    }
+    memcpy(quad + 4, words, 12);
+}
+
+/* The head, then a quad for each 32 values. */
+static void make_q4_k(const uint8_t *block, uint8_t *quads)
+{
+    make_head(block, quads);
+    for (size_t i = 0; i < 4; i++)
+        make_nibbles(block + 16 + 32 * i, quads + 16 + 32 * i, quads + 32 + 32 * i);
+}
+
+/* The same with a word of the fifth bits of each 32 values before the quads: bit i of its byte j is that of
+ * value 4 i + j. */
+static void make_q5_k(const uint8_t *block, uint8_t *quads)
+{
+    uint32_t fifth[8];
+    make_head(block, quads);
+    memcpy(fifth, block + 16, 32);
+    for (size_t part = 0; part < 8; part++) {
+        uint32_t word = 0;
+        for (size_t i = 0; i < 8; i++) word |= (fifth[i] >> part & 0x01010101u) << i;
+        memcpy(quads + 16 + 4 * part, &word, 4);
+    }
+    for (size_t i = 0; i < 4; i++)
+        make_nibbles(block + 48 + 32 * i, quads + 48 + 32 * i, quads + 64 + 32 * i);
+}
+
+/* Sixteen levels; two words of the upper two bits of each 32 values: bits 2 i and 2 i + 1 of byte j are those
+ * of value 4 i + j of each half; then the quads. */
+static void make_q6_k(const uint8_t *block, uint8_t *quads)
+{
+    memcpy(quads, block + 192, 16);
+    for (size_t part = 0; part < 8; part++) {
+        for (size_t half = 0; half < 2; half++) {
+            uint32_t upper[4], word = 0;
+            memcpy(upper, block + 128 + 32 * (part / 4) + 16 * half, 16);
+            for (size_t i = 0; i < 4; i++) word |= (upper[i] >> (2 * (part % 4)) & 0x03030303u) << (2 * i);
+            memcpy(quads + 16 + 8 * part + 4 * half, &word, 4);
+        }
+    }
+    for (size_t i = 0; i < 4; i++) { /* each half of 128: values 0 … 31 and 64 … 95, then the others */
+        uint8_t *low = quads + 80 + 64 * (i / 2) + 16 * (i % 2);
+        make_nibbles(block + 64 * (i / 2) + 32 * (i % 2), low, low + 32);
+    }
+}
+
 static const struct weight_type types[] = {
-    {ENGINE_TYPE_F32, SHADER_MATMUL_F32_FEW, 0, 0},
-    {ENGINE_TYPE_F16, SHADER_MATMUL_F16_FEW, 0, 0},
-    {ENGINE_TYPE_BF16, SHADER_MATMUL_BF16_FEW, 0, 0},
-    {ENGINE_TYPE_Q8_0, SHADER_MATMUL_Q8_0_FEW, 0, 0},
-    {ENGINE_TYPE_Q4_0, SHADER_MATMUL_Q4_0_FEW, 0, 0},
-    {ENGINE_TYPE_Q4_1, SHADER_MATMUL_Q4_1_FEW, 5, 4},
-    {ENGINE_TYPE_Q5_0, SHADER_MATMUL_Q5_0_FEW, 6, 2},
-    {ENGINE_TYPE_Q5_1, SHADER_MATMUL_Q5_1_FEW, 6, 4},
-    {ENGINE_TYPE_Q2_K, SHADER_MATMUL_Q2_K_FEW, 21, 4},
-    {ENGINE_TYPE_Q3_K, SHADER_MATMUL_Q3_K_FEW, 28, 4},
-    {ENGINE_TYPE_Q4_K, SHADER_MATMUL_Q4_K_FEW, 36, 4},
-    {ENGINE_TYPE_Q5_K, SHADER_MATMUL_Q5_K_FEW, 44, 4},
-    {ENGINE_TYPE_Q6_K, SHADER_MATMUL_Q6_K_FEW, 53, 4},
-    {ENGINE_TYPE_IQ4_NL, SHADER_MATMUL_IQ4_NL_FEW, 5, 2},
-    {ENGINE_TYPE_IQ4_XS, SHADER_MATMUL_IQ4_XS_FEW, 34, 4},
-    {ENGINE_TYPE_MXFP4, SHADER_MATMUL_MXFP4_FEW, 5, 1},
+    {ENGINE_TYPE_F32, SHADER_MATMUL_F32_FEW, .block_words = 0},
+    {ENGINE_TYPE_F16, SHADER_MATMUL_F16_FEW, .block_words = 0},
+    {ENGINE_TYPE_BF16, SHADER_MATMUL_BF16_FEW, .block_words = 0},
+    {ENGINE_TYPE_Q8_0, SHADER_MATMUL_Q8_0_FEW, .block_quads = 2, make_q8_0, .apart = 2, .in_file = 2},
+    {ENGINE_TYPE_Q4_0, SHADER_MATMUL_Q4_0_FEW, .block_quads = 1, make_q4_0, .apart = 2, .in_file = 2},
+    {ENGINE_TYPE_Q4_1, SHADER_MATMUL_Q4_1_FEW, .block_words = 5, .head = 4},
+    {ENGINE_TYPE_Q5_0, SHADER_MATMUL_Q5_0_FEW, .block_words = 6, .head = 2},
+    {ENGINE_TYPE_Q5_1, SHADER_MATMUL_Q5_1_FEW, .block_words = 6, .head = 4},
+    {ENGINE_TYPE_Q2_K, SHADER_MATMUL_Q2_K_FEW, .block_words = 21, .head = 4},
+    {ENGINE_TYPE_Q3_K, SHADER_MATMUL_Q3_K_FEW, .block_words = 28, .head = 4},
+    {ENGINE_TYPE_Q4_K, SHADER_MATMUL_Q4_K_FEW, .block_quads = 9, make_q4_k},
+    {ENGINE_TYPE_Q5_K, SHADER_MATMUL_Q5_K_FEW, .block_quads = 11, make_q5_k},
+    {ENGINE_TYPE_Q6_K, SHADER_MATMUL_Q6_K_FEW, .block_quads = 13, make_q6_k, .apart = 2, .in_file = 2, 208},
+    {ENGINE_TYPE_IQ4_NL, SHADER_MATMUL_IQ4_NL_FEW, .block_quads = 1, make_iq4_nl, .apart = 2, .in_file = 2},
+    {ENGINE_TYPE_IQ4_XS, SHADER_MATMUL_IQ4_XS_FEW, .block_quads = 8, make_iq4_xs, .apart = 8, .in_file = 8},
+    {ENGINE_TYPE_MXFP4, SHADER_MATMUL_MXFP4_FEW, .block_quads = 1, make_mxfp4, .apart = 2, .in_file = 1},
 };
 
 const struct weight_type *weight_type(uint32_t type)
@@ -68,12 +187,17 @@ static uint64_t panel_bytes(uint32_t type, uint64_t k)
     case ENGINE_TYPE_F32: return (k + 3) / 4 * 16 * PANEL;
     case ENGINE_TYPE_F16:
     case ENGINE_TYPE_BF16: return (k + 7) / 8 * 16 * PANEL;
-    case ENGINE_TYPE_Q8_0: return k / 32 * 32 * PANEL;
-    case ENGINE_TYPE_Q4_0: return k / 32 * 16 * PANEL;
     default:
         gpu_type_block(type, &length, &size);
-        return k / length * weight_type(type)->block_words * 4 * PANEL;
+        return k / length * (weight_type(type)->block_words + 4 * weight_type(type)->block_quads) * 4 * PANEL;
     }
+}
+
+/* Bytes of what a panel has behind all panels. */
+static uint64_t apart_bytes(uint32_t type, uint64_t n_blocks)
+{
+    uint32_t each = weight_type(type)->apart;
+    return each == 2 ? (n_blocks + 1) / 2 * 4 * PANEL : n_blocks * each * PANEL;
 }
 
 static int weight_unsupported(const struct engine_weight_desc *desc, const char *why)
@@ -103,8 +227,7 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
         return layout->size <= device->max_range ? ENGINE_OK : weight_unsupported(desc, "too large");
     }
     layout->panel_size = panel_bytes(desc->type, k);
-    bool scales_apart = desc->type == ENGINE_TYPE_Q8_0 || desc->type == ENGINE_TYPE_Q4_0;
-    layout->scale_size = scales_apart ? (k / 32 + 1) / 2 * 4 * PANEL : 0;
+    layout->scale_size = apart_bytes(desc->type, k / length);
     uint64_t panels = (rows + PANEL - 1) / PANEL;
     layout->matrix_panels = matrices ? panels + panels % 2 : panels;
     layout->n_panels = layout->matrix_panels * n_matrices;
@@ -155,6 +278,21 @@ static void spread_blocks(uint32_t type, const uint8_t *row, uint64_t k, uint8_t
     }
 }
 
+/* The same with quads that are made of blocks. */
+static void spread_quads(uint32_t type, const uint8_t *row, uint64_t k, uint8_t *target)
+{
+    const struct weight_type *known = weight_type(type);
+    uint32_t length, size;
+    gpu_type_block(type, &length, &size);
+    ENGINE_ASSERT(known->block_quads <= MAX_BLOCK_QUADS);
+    for (uint64_t b = 0; b < k / length; b++, row += size) {
+        uint8_t quads[16 * MAX_BLOCK_QUADS];
+        known->make_quads(row, quads);
+        for (size_t i = 0; i < known->block_quads; i++, target += (size_t)16 * PANEL)
+            memcpy(target, quads + 16 * i, 16);
+    }
+}
+
 /* Where a panel's rows begin in the data, and how many there are. */
 static const uint8_t *panel_rows(const struct layout *layout, const uint8_t *data, uint64_t panel,
                                  uint64_t *n_rows)
@@ -180,36 +318,30 @@ static void pack_panel(uint32_t type, const struct layout *layout, const uint8_t
             spread_blocks(type, row, layout->k, target + r * 4);
             continue;
         }
-        if (type == ENGINE_TYPE_Q4_0) {
-            for (uint64_t b = 0; b < layout->k / 32; b++) {
-                uint64_t half[2];
-                memcpy(half, row + b * 18 + 2, 16);
-                half[0] ^= 0x8888888888888888u; /* n - 8 in two's complement */
-                half[1] ^= 0x8888888888888888u;
-                memcpy(to + b * 16 * PANEL, half, 16);
-            }
-        } else if (type == ENGINE_TYPE_Q8_0) {
-            for (uint64_t b = 0; b < layout->k / 32; b++) {
-                memcpy(to + 2 * b * 16 * PANEL, row + b * 34 + 2, 16);
-                memcpy(to + (2 * b + 1) * 16 * PANEL, row + b * 34 + 18, 16);
-            }
-        } else {
+        if (weight_type(type)->block_quads)
+            spread_quads(type, row, layout->k, to);
+        else
             spread_units(row, layout->row_size, to);
-        }
     }
 }
 
+/* What a panel has behind all panels. */
 static void pack_scales(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
                         uint8_t *target)
 {
     uint64_t n_rows;
     const uint8_t *rows = panel_rows(layout, data, panel, &n_rows);
-    uint64_t block_size = type == ENGINE_TYPE_Q4_0 ? 18 : 34, n_blocks = layout->k / 32;
+    const struct weight_type *known = weight_type(type);
+    uint32_t length, size;
+    gpu_type_block(type, &length, &size);
     memset(target, 0, layout->scale_size);
     for (uint64_t r = 0; r < n_rows; r++)
-        for (uint64_t b = 0; b < n_blocks; b++)
-            memcpy(target + (b / 2 * PANEL + r) * 4 + b % 2 * 2, rows + r * layout->row_size + b * block_size,
-                   2);
+        for (uint64_t b = 0; b < layout->k / length; b++) {
+            const uint8_t *from = rows + r * layout->row_size + b * size + known->apart_at;
+            uint64_t place =
+                known->apart == 2 ? (b / 2 * PANEL + r) * 4 + b % 2 * 2 : (b * PANEL + r) * known->apart;
+            memcpy(target + place, from, known->in_file);
+        }
 }
 
 typedef void pack_function(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,

@@ -24,10 +24,12 @@ void fetch(uint row, uint chunk, out vec4 w[8])
         w[i / 4][i % 4] = uintBitsToFloat(source[p.source_offset + row * p.source_stride + chunk * 32 + i]);
 }
 #else
-#define UNPACK        unpack
-#define QUAD(i)       source_quads[i]
-#define WORD(i)       source[i]
-#define SCALE_PAIR(i) scales[i]
+#define UNPACK   unpack
+#define FETCH    fetch_codes
+#define QUAD(i)  source_quads[i]
+#define PAIR(i)  uvec2(source[2 * (i)], source[2 * (i) + 1])
+#define WORD(i)  source[i]
+#define APART(i) scales[i]
 #include "unpack.glsl"
 void fetch(uint row, uint chunk, out vec4 w[8])
 {

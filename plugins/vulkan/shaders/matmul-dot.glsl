@@ -1,16 +1,12 @@
 // matmul-dot.glsl: matmul-tiled.glsl for Q8_0 and Q4_0 on devices with fast dot products of four signed
 // bytes. For each 32 values of k the columns are rounded to 15 bits with a scale of their own: 128 times one
 // signed byte plus another. A single byte would make Q4_0's logits worse than necessary.
-#extension GL_EXT_spirv_intrinsics : enable
+#include "dot-of-bytes.glsl"
 layout(local_size_x = 128) in;
 
 #define TILE_ROWS   64
 #define TILE_TOKENS 32
 #define STRIDE      9 // of 8 words, so that neighbouring rows are in different banks
-
-// OpSDot with words as vectors (format 0); GLSL has no name for it that all compilers support.
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
-int dot_of_bytes(int a, int b, spirv_literal int format);
 
 shared int weights[TILE_ROWS * STRIDE];
 shared float weight_levels[TILE_ROWS];

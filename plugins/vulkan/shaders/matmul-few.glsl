@@ -38,16 +38,18 @@ void main()
         starts[t] = column(first + t);
         sums[t] = gates[t] = 0;
     }
-    for (uint chunk = share; chunk * 32 < p.k; chunk += SHARES) {
-        vec4 w[8], g[8];
-        unpack_weight(panel, lane, p.k, chunk, w);
-        if (GATED) unpack_gate(panel, lane, p.k, chunk, g);
-        [[unroll]] for (uint t = 0; t < COLUMNS; t++)
-            [[unroll]] for (uint i = 0; i < 8; i++) {
-                vec4 x = input4(starts[t], chunk * 32 + 4 * i);
-                sums[t] = dot4(w[i], x, sums[t]);
-                if (GATED) gates[t] = dot4(g[i], x, gates[t]);
-            }
+    start_weights(gl_LocalInvocationID.x);
+    chunk_place at = chunk_place_of(panel, lane, p.k, share * AT_A_TIME);
+    uint n_chunks = (p.k + 31) / 32;
+    for (uint chunk = share * AT_A_TIME; chunk < n_chunks; chunk += SHARES * AT_A_TIME) {
+        [[unroll]] for (uint i = 0; i < AT_A_TIME; i++) {
+            weights w, g;
+            read_weight(panel, lane, chunk + i, at, i, w);
+            if (GATED) read_gate(panel, lane, chunk + i, at, i, g);
+            [[unroll]] for (uint t = 0; t < COLUMNS; t++)
+                add_products(w, g, starts[t], chunk + i, sums[t], gates[t]);
+        }
+        advance(at, SHARES * AT_A_TIME);
     }
     [[unroll]] for (uint done = 0; done < COLUMNS; done += AT_ONCE) {
         barrier(); // the previous contents have been used

@@ -32,15 +32,17 @@ void main()
     uint start = column(token);
     uint lane = gl_WorkGroupID.x % PARTS * ROWS + row; // of the panel
     float sum = 0, gate = 0;
-    for (uint chunk = share; chunk * 32 < p.k; chunk += SHARES) {
-        vec4 w[8], g[8];
-        unpack_weight(panel, lane, p.k, chunk, w);
-        if (GATED) unpack_gate(panel, lane, p.k, chunk, g);
-        [[unroll]] for (uint i = 0; i < 8; i++) {
-            vec4 x = input4(start, chunk * 32 + 4 * i);
-            sum = dot4(w[i], x, sum);
-            if (GATED) gate = dot4(g[i], x, gate);
+    start_weights(invocation);
+    chunk_place at = chunk_place_of(panel, lane, p.k, share * AT_A_TIME);
+    uint n_chunks = (p.k + 31) / 32;
+    for (uint chunk = share * AT_A_TIME; chunk < n_chunks; chunk += SHARES * AT_A_TIME) {
+        [[unroll]] for (uint i = 0; i < AT_A_TIME; i++) {
+            weights w, g;
+            read_weight(panel, lane, chunk + i, at, i, w);
+            if (GATED) read_gate(panel, lane, chunk + i, at, i, g);
+            add_products(w, g, start, chunk + i, sum, gate);
         }
+        advance(at, SHARES * AT_A_TIME);
     }
     sum = add_shares(sum, row);
     if (GATED) gate = add_shares(gate, row);

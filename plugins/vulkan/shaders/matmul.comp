@@ -5,6 +5,7 @@
 //   HALF     the same with products in float16: matmul-half.glsl
 //   DOT      the same with integer dot products: matmul-dot.glsl
 //   COOPERATIVE  the same with cooperative matrices: matmul-cooperative.glsl
+//   INTEGERS  FEW or SUBGROUPS with integer dot products of columns that round.comp has rounded
 //   ADDRESS  for software drivers, TOKENS columns at a time, read at device addresses: matmul-address.glsl
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
@@ -37,13 +38,16 @@ layout(buffer_reference, std430, buffer_reference_align = 4) volatile readonly b
 layout(push_constant) uniform Parameters { matmul_parameters p; };
 
 layout(binding = 0) readonly buffer Weight { uint weight_words[]; };
+layout(binding = 0) readonly buffer Weight2 { uvec2 weight_pairs[]; };
 layout(binding = 0) readonly buffer Weight4 { uvec4 weight_quads[]; };
 layout(binding = 1) readonly buffer Scales { uint weight_scales[]; };
 layout(binding = 2) readonly buffer Gate { uint gate_words[]; };
+layout(binding = 2) readonly buffer Gate2 { uvec2 gate_pairs[]; };
 layout(binding = 2) readonly buffer Gate4 { uvec4 gate_quads[]; };
 layout(binding = 3) readonly buffer GateScales { uint gate_scales[]; };
 layout(binding = 4) readonly buffer Input { float inputs[]; };
 layout(binding = 4) readonly buffer Input4 { vec4 inputs4[]; };
+layout(binding = 4) readonly buffer Rounded { ivec4 rounded[]; };
 layout(binding = 5) writeonly buffer Output { float outputs[]; };
 layout(binding = 6) readonly buffer Bias { float biases[]; };
 layout(binding = 7) readonly buffer Residual { float residuals[]; };
@@ -56,21 +60,31 @@ uvec4 address_quad(uint64_t base, uint i)
     return uvec4(unpackUint2x32(both.x), unpackUint2x32(both.y));
 }
 uint64_t words_at, scales_at; // of the weight or the gate
-#define UNPACK        unpack
-#define QUAD(i)       address_quad(words_at, i)
-#define WORD(i)       Words(words_at).word[i]
-#define SCALE_PAIR(i) Words(scales_at).word[i]
+#define UNPACK   unpack
+#define FETCH    fetch
+#define QUAD(i)  address_quad(words_at, i)
+#define PAIR(i)  uvec2(Words(words_at).word[2 * (i)], Words(words_at).word[2 * (i) + 1])
+#define WORD(i)  Words(words_at).word[i]
+#define APART(i) Words(scales_at).word[i]
 #include "unpack.glsl"
 #else
-#define UNPACK        unpack_weight
-#define QUAD(i)       weight_quads[i]
-#define WORD(i)       weight_words[i]
-#define SCALE_PAIR(i) weight_scales[i]
+#if defined(INTEGERS) && defined(LOOKUP)
+shared uint pairs[256]; // the values of a byte's two numbers, in two bytes
+#define PAIRED pairs
+#endif
+#define UNPACK   unpack_weight
+#define FETCH    fetch_weight
+#define QUAD(i)  weight_quads[i]
+#define PAIR(i)  weight_pairs[i]
+#define WORD(i)  weight_words[i]
+#define APART(i) weight_scales[i]
 #include "unpack.glsl"
-#define UNPACK        unpack_gate
-#define QUAD(i)       gate_quads[i]
-#define WORD(i)       gate_words[i]
-#define SCALE_PAIR(i) gate_scales[i]
+#define UNPACK   unpack_gate
+#define FETCH    fetch_gate
+#define QUAD(i)  gate_quads[i]
+#define PAIR(i)  gate_pairs[i]
+#define WORD(i)  gate_words[i]
+#define APART(i) gate_scales[i]
 #include "unpack.glsl"
 #endif
 
@@ -122,7 +136,7 @@ uvec2 place(uint token)
     return uvec2(number % p.n_slots, number / p.n_slots);
 }
 
-// The start of a column of the input.
+// The start of a column of the input: its first value, with INTEGERS the first of its chunks.
 uint column(uint token)
 {
     uvec2 at = place(min(token, n_tokens - 1));
@@ -175,8 +189,15 @@ void finish(float sum, float gate, uint row, uint token)
 #include "matmul-tile.glsl"
 #elif defined(COOPERATIVE)
 #include "matmul-cooperative.glsl"
-#elif defined(SUBGROUPS)
+#else
+#ifdef INTEGERS
+#include "matmul-integers.glsl"
+#else
+#include "matmul-floats.glsl"
+#endif
+#ifdef SUBGROUPS
 #include "matmul-subgroups.glsl"
 #else
 #include "matmul-few.glsl"
+#endif
 #endif

@@ -89,6 +89,11 @@ struct rope_parameters {
     float magnitude; // that pairs are multiplied by
 };
 
+struct round_parameters {
+    uint n_chunks, n1, n2; // of 32 values; columns
+    uint input_offset, input_stride1, input_stride2;
+};
+
 struct route_parameters {
     uint n, n_tokens, n_used;
     uint n_groups, n_groups_used;
