@@ -60,6 +60,11 @@ uint64_t panels_in_part(const struct engine_device *device, const struct engine_
 void bind_panels(struct builder *builder, int number, const struct engine_weight *weight, uint64_t first,
                  uint64_t count);
 
+/* op-attention.c */
+int op_attention(struct builder *builder, const struct gpu_call *call);
+/* The scratch memory that it takes. */
+uint64_t op_attention_scratch(const struct engine_device *device, const struct gpu_call *call);
+
 /* op-matmul.c */
 int op_matmul(struct builder *builder, const struct gpu_call *call);
 /* The scratch memory that it takes. */

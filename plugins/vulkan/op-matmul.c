@@ -300,6 +300,8 @@ static int round_input(const struct builder *builder, const struct product *prod
     BIND_ROWS(&first, 0, input, ACCESS_READ, p, input);
     SET_PARAMETERS(&first, p);
     bind_range(&first, 1, scratch, product->rounded_at, rounded_size(product), ACCESS_WRITE);
+    const uint32_t shape[MAX_SHAPE] = {(uint32_t)input->ne[0], p.n1, p.n2};
+    memcpy(first.dispatch.shape, shape, sizeof shape);
     spread(&first, (uint64_t)p.n_chunks * p.n1 * p.n2);
     return commands_dispatch_once(builder->commands, &first.dispatch);
 }

@@ -4,144 +4,10 @@
 
 #include "builder.h"
 
-/* Invocations of a workgroup, multiples of 4. */
-#define ATTENTION_LANES 64
-#define ROUTE_LANES     64
+/* Invocations of a workgroup, a multiple of 4. */
+#define ROUTE_LANES 64
 
-/* Attention is split where heads times tokens are few, into parts of that many positions or more. */
-#define FEW_HEADS       512
-#define MAX_SPLITS      16
-#define SPLIT_POSITIONS 256
-
-/* ---- Attention and its cache --------------------------------------------------------------------------- */
-
-static enum shader attention_shader(const struct engine_device *device, uint32_t k, uint32_t v)
-{
-    static const enum shader shaders[3][3] = {
-        {SHADER_ATTENTION_F32_F32, SHADER_ATTENTION_F32_F16, SHADER_ATTENTION_F32_Q8_0},
-        {SHADER_ATTENTION_F16_F32, SHADER_ATTENTION_F16_F16, SHADER_ATTENTION_F16_Q8_0},
-        {SHADER_ATTENTION_Q8_0_F32, SHADER_ATTENTION_Q8_0_F16, SHADER_ATTENTION_Q8_0_Q8_0}};
-    int row = k == ENGINE_TYPE_F32 ? 0 : k == ENGINE_TYPE_F16 ? 1 : 2;
-    int column = v == ENGINE_TYPE_F32 ? 0 : v == ENGINE_TYPE_F16 ? 1 : 2;
-    return shaders[row][column] + (device->subgroups ? 1 : 0);
-}
-
-/* How many workgroups share the positions of a head: enough of SPLIT_POSITIONS each, where heads and tokens
- * alone are too few to fill a GPU. The block table's width says how far back tokens may look. */
-static uint32_t attention_splits(const struct engine_device *device, const struct gpu_call *call)
-{
-    const struct gpu_view *q = &call->views[OPERAND(attention, q)];
-    uint64_t heads = q->ne[1] * q->ne[2];
-    uint64_t reach =
-        call->views[OPERAND(attention, block_table)].ne[0] * call->views[OPERAND(attention, k)].ne[1];
-    if (call->args.attention.window > 0) reach = least(reach, call->args.attention.window);
-    if (call->args.attention.chunk > 0) reach = least(reach, call->args.attention.chunk);
-    if (!device->splits || heads > FEW_HEADS || q->ne[1] * MAX_SPLITS > device->max_groups[0]) return 1;
-    uint64_t splits = reach / SPLIT_POSITIONS;
-    return splits < 1 ? 1 : least(splits, MAX_SPLITS);
-}
-
-/* Bytes of the caches that a call reads once: of each sequence, as far back as its blocks reach. */
-static uint64_t cache_bytes(const struct gpu_call *call, uint64_t reach)
-{
-    const struct gpu_view *k = &call->views[OPERAND(attention, k)], *v = &call->views[OPERAND(attention, v)];
-    uint64_t rows = reach * call->views[OPERAND(attention, block_table)].ne[1] * k->ne[2],
-             most = k->ne[1] * k->ne[2] * k->ne[3];
-    return (uint64_t)((double)(k->bytes + v->bytes) * (double)(rows < most ? rows : most) / (double)most);
-}
-
-/* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split
- * for, so that it doesn't grow as contexts do. */
-static uint64_t attention_scratch(const struct gpu_call *call)
-{
-    uint64_t n_heads = call->views[OPERAND(attention, q)].ne[1], tokens = FEW_HEADS / n_heads;
-    return n_heads * tokens * MAX_SPLITS * (call->views[OPERAND(attention, v)].ne[0] + 2) * 4;
-}
-
-/* The second half of a split attention. */
-static int join(struct builder *builder, const struct gpu_call *call, const struct memory_range *parts)
-{
-    const struct gpu_view *v = call->views, *q = &v[OPERAND(attention, q)];
-    struct builder second = {.device = builder->device, .commands = builder->commands};
-    second.dispatch.key = builder->dispatch.key;
-    second.dispatch.key.shader = SHADER_ATTENTION_JOIN;
-    second.dispatch.key.constants[1] = second.dispatch.key.constants[2] = 0;
-    second.dispatch.key.constants[5] = second.dispatch.key.constants[7] = 0;
-    struct attention_join_parameters p = {.n_heads = (uint32_t)q->ne[1], .n_tokens = (uint32_t)q->ne[2]};
-    p.positions_offset = bind_view(&second, 5, &v[OPERAND(attention, positions)], ACCESS_READ);
-    BIND_ROWS(&second, 6, &v[OPERAND(attention, output)], ACCESS_WRITE, p, output);
-    SET_PARAMETERS(&second, p);
-    bind_range(&second, 7, parts, 0, parts->size, ACCESS_READ);
-    second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* placeholder for unused ones */
-    if (v[OPERAND(attention, sinks)].present) bind_values(&second, 0, &v[OPERAND(attention, sinks)]);
-    second.dispatch.groups[0] = (uint32_t)q->ne[1];
-    second.dispatch.groups[1] = builder->dispatch.groups[1];
-    return add(&second);
-}
-
-static int attention(struct builder *builder, const struct gpu_call *call)
-{
-    const struct gpu_view *v = call->views, *q = &v[OPERAND(attention, q)], *k = &v[OPERAND(attention, k)];
-    const struct gpu_view *slopes = &v[OPERAND(attention, slopes)], *sinks = &v[OPERAND(attention, sinks)],
-                          *biases = &v[OPERAND(attention, distance_bias)];
-    const struct engine_op_attention *args = &call->args.attention;
-    uint32_t value_dim = (uint32_t)v[OPERAND(attention, v)].ne[0],
-             splits = attention_splits(builder->device, call);
-    const struct memory_range *parts = NULL;
-    if (splits > 1) {
-        int status = scratch_get(builder->device, attention_scratch(call), &parts);
-        if (status) return status;
-        bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
-    }
-    builder->dispatch.key = (struct pipeline_key){
-        .shader = attention_shader(builder->device, k->type, v[OPERAND(attention, v)].type),
-        .constants = {ATTENTION_LANES, (value_dim + ATTENTION_LANES - 1) / ATTENTION_LANES,
-                      (uint32_t)q->ne[0], splits, value_dim,
-                      slopes->present   ? 1
-                      : biases->present ? 2
-                                        : 0,
-                      sinks->present, args->softcap > 0}};
-    const struct gpu_view *positions = &v[OPERAND(attention, positions)],
-                          *table = &v[OPERAND(attention, block_table)];
-    uint32_t v_type = v[OPERAND(attention, v)].type, v_unit = v_type == ENGINE_TYPE_F32   ? 4
-                                                              : v_type == ENGINE_TYPE_F16 ? 2
-                                                                                          : 1;
-    struct attention_parameters p = {
-        .n_heads = (uint32_t)q->ne[1],
-        .n_kv_heads = (uint32_t)k->ne[2],
-        .n_tokens = (uint32_t)q->ne[2],
-        .block_size = (uint32_t)k->ne[1],
-        .table_stride = stride(table, 1),
-        .scale = args->scale,
-        .window = (uint32_t)args->window,
-        .chunk = (uint32_t)args->chunk,
-        .softcap = args->softcap,
-        .last_step = positions->ne[1] == 2 ? stride(positions, 1) : 0,
-        .v_step = (uint32_t)(call->value_step / v_unit),
-        .n_biases = biases->present ? (uint32_t)(biases->ne[0] / 2) : 0,
-    };
-    BIND_ROWS(builder, 0, q, ACCESS_READ, p, q);
-    p.k_offset = bind_view(builder, 1, k, ACCESS_READ);
-    p.v_offset = bind_view(builder, 2, &v[OPERAND(attention, v)], ACCESS_READ);
-    p.table_offset = bind_view(builder, 3, table, ACCESS_READ);
-    p.sequences_offset = bind_view(builder, 4, &v[OPERAND(attention, sequences)], ACCESS_READ);
-    p.positions_offset = bind_view(builder, 5, positions, ACCESS_READ);
-    BIND_ROWS(builder, 6, &v[OPERAND(attention, output)], ACCESS_WRITE, p, output);
-    SET_PARAMETERS(builder, p);
-    if (sinks->present && splits == 1) bind_values(builder, 7, sinks);
-    if (slopes->present || biases->present) bind_values(builder, 8, slopes->present ? slopes : biases);
-    if (q->ne[1] > builder->device->max_groups[0])
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
-    uint64_t reach = table->ne[0] * k->ne[1]; /* at most so many positions */
-    builder->dispatch.flops = 2 * q->ne[1] * q->ne[2] * reach * (q->ne[0] + value_dim);
-    builder->dispatch.bytes = cache_bytes(call, reach) + q->bytes + v[OPERAND(attention, output)].bytes;
-    set_shape(builder, q);
-    builder->dispatch.shape[3] = (uint32_t)reach;
-    builder->dispatch.groups[0] = (uint32_t)q->ne[1] * splits;
-    builder->dispatch.groups[1] = least(q->ne[2], builder->device->max_groups[1]);
-    int status = add(builder);
-    return status || splits == 1 ? status : join(builder, call, parts);
-}
+/* ---- Attention's cache --------------------------------------------------------------------------------- */
 
 static int cache_write(struct builder *builder, const struct gpu_call *call)
 {
@@ -346,7 +212,7 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
 /* An operation without one is refused. */
 static int (*const builders[])(struct builder *builder, const struct gpu_call *call) = {
     [ENGINE_OP_MATMUL] = op_matmul,
-    [ENGINE_OP_ATTENTION] = attention,
+    [ENGINE_OP_ATTENTION] = op_attention,
     [ENGINE_OP_CACHE_WRITE] = cache_write,
     [ENGINE_OP_ROPE] = rope,
     [ENGINE_OP_NORM] = norm,
@@ -386,7 +252,7 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
     int status = gpu_check(&request, op, args, &call);
     if (status) return vulkan_host->fail(status, "cannot tell the memory of an unsupported operation");
     uint64_t scratch = 0;
-    if (op == ENGINE_OP_ATTENTION && attention_splits(device, &call) > 1) scratch = attention_scratch(&call);
+    if (op == ENGINE_OP_ATTENTION) scratch = op_attention_scratch(device, &call);
     if (op == ENGINE_OP_MATMUL) scratch = op_matmul_scratch(device, &call);
     *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_ATTENTION || scratch > 0 ? SMALL_MEMORY : 0;
     if (scratch > 0) *bytes += memory_size(scratch);

@@ -5,7 +5,6 @@
 #include "parameters.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const uint SPLITS = 1;
 layout(constant_id = 4) const uint VALUE_DIM = 64;
 layout(constant_id = 6) const bool SINKS = false;
 
@@ -20,10 +19,10 @@ void main()
 {
     uint head = gl_WorkGroupID.x;
     for (uint token = gl_WorkGroupID.y; token < p.n_tokens; token += gl_NumWorkGroups.y) {
-        uint part = (token * p.n_heads + head) * SPLITS * (VALUE_DIM + 2);
+        uint part = (token * p.n_heads + head) * p.splits * (VALUE_DIM + 2);
         float most = -3e38, total = 0;
-        for (uint s = 0; s < SPLITS; s++) most = max(most, parts[part + s * (VALUE_DIM + 2) + VALUE_DIM]);
-        for (uint s = 0; s < SPLITS; s++) {
+        for (uint s = 0; s < p.splits; s++) most = max(most, parts[part + s * (VALUE_DIM + 2) + VALUE_DIM]);
+        for (uint s = 0; s < p.splits; s++) {
             uint at = part + s * (VALUE_DIM + 2) + VALUE_DIM;
             total = fma(parts[at + 1], exp(parts[at] - most), total);
         }
@@ -35,7 +34,7 @@ void main()
         bool left_out = positions[p.positions_offset + token] < 0;
         for (uint i = gl_LocalInvocationID.x; i < VALUE_DIM; i += gl_WorkGroupSize.x) {
             float sum = 0;
-            for (uint s = 0; s < SPLITS; s++) {
+            for (uint s = 0; s < p.splits; s++) {
                 uint at = part + s * (VALUE_DIM + 2);
                 sum = fma(parts[at + i], exp(parts[at + VALUE_DIM] - most), sum);
             }

@@ -1,8 +1,8 @@
 // attention.comp: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867). A
 // workgroup takes a head of a token and walks through its positions SIZE at a time: first each invocation
 // scores one position, then each sums up a few of the output's values. TYPE_K and TYPE_V are the caches'
-// types. If few tokens look far back, SPLITS workgroups share the positions of each head and leave their sums
-// to attention-join.comp.
+// types. If few tokens look far back, several workgroups share the positions of each head and leave their
+// sums to attention-join.comp. attention-rows.comp does the same for heads of usual sizes with less reading.
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
@@ -14,10 +14,9 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 64; // a multiple of 4
 layout(constant_id = 1) const uint VALUES = 4; // that an invocation sums: at least VALUE_DIM / SIZE
 layout(constant_id = 2) const uint HEAD_DIM = 64;
-layout(constant_id = 3) const uint SPLITS = 1;
 layout(constant_id = 4) const uint VALUE_DIM = 64;
 layout(constant_id = 5) const uint SLOPED = 0; // 1: by slopes; 2: by a bias for each distance
-layout(constant_id = 6) const bool SINKS = false; // with SPLITS > 1 they are for attention-join.comp
+layout(constant_id = 6) const bool SINKS = false; // with splits they are for attention-join.comp
 layout(constant_id = 7) const bool CAPPED = false;
 
 layout(push_constant) uniform Parameters { attention_parameters p; };
@@ -120,8 +119,8 @@ void attend(uint head, uint split, uint token, uint lane)
     uint begin = p.window > 0 && own_end > p.window ? own_end - p.window : 0;
     if (p.chunk > 0) begin = uint(max(position, 0)) / p.chunk * p.chunk;
     begin = min(begin, end);
-    if (SPLITS > 1) {
-        uint share = (end - begin + SPLITS - 1) / SPLITS;
+    if (p.splits > 1) {
+        uint share = (end - begin + p.splits - 1) / p.splits;
         begin = min(begin + split * share, end);
         end = min(begin + share, end);
     }
@@ -164,23 +163,23 @@ void attend(uint head, uint split, uint token, uint lane)
         }
     }
     total = workgroup_sum(total);
-    uint part = ((token * p.n_heads + head) * SPLITS + split) * (VALUE_DIM + 2);
-    for (uint n = 0; n < VALUES && SPLITS > 1; n++) {
+    uint part = ((token * p.n_heads + head) * p.splits + split) * (VALUE_DIM + 2);
+    for (uint n = 0; n < VALUES && p.splits > 1; n++) {
         uint i = lane + n * SIZE;
         if (i < VALUE_DIM) parts[part + i] = sums[n];
     }
-    if (SPLITS > 1 && lane == 0) {
+    if (p.splits > 1 && lane == 0) {
         parts[part + VALUE_DIM] = most;
         parts[part + VALUE_DIM + 1] = total;
     }
     float shrink = 1;
-    if (SINKS && SPLITS == 1) {
+    if (SINKS && p.splits == 1) {
         float old = most;
         most = max(sinks[head], old);
         shrink = exp(old - most);
         total = fma(total, shrink, exp(sinks[head] - most));
     }
-    for (uint n = 0; n < VALUES && SPLITS == 1; n++) {
+    for (uint n = 0; n < VALUES && p.splits == 1; n++) {
         uint i = lane + n * SIZE;
         float result = position < 0 ? 0 : sums[n] * shrink / total;
         if (i < VALUE_DIM)
@@ -192,5 +191,5 @@ void attend(uint head, uint split, uint token, uint lane)
 void main()
 {
     for (uint token = gl_WorkGroupID.y; token < p.n_tokens; token += gl_NumWorkGroups.y)
-        attend(gl_WorkGroupID.x / SPLITS, gl_WorkGroupID.x % SPLITS, token, gl_LocalInvocationID.x);
+        attend(gl_WorkGroupID.x / p.splits, gl_WorkGroupID.x % p.splits, token, gl_LocalInvocationID.x);
 }

@@ -15,11 +15,14 @@ struct attention_parameters {
     // from one value of the cache to the next: words, halves of words or bytes, as the type has it
     uint v_step;
     uint n_biases; // in each direction
+    uint splits;     // workgroups that share the positions
+    uint block_rows; // of a workgroup of attention-rows.comp
 };
 
 struct attention_join_parameters {
     uint n_heads, n_tokens, positions_offset;
     uint output_offset, output_stride1, output_stride2;
+    uint splits;
 };
 
 struct cache_write_parameters {
