@@ -37,17 +37,25 @@ static bool answer_failure(int status)
     return write_all(&answer, sizeof answer) && write_all(message, answer.length);
 }
 
-static bool decode(size_t size, const struct image_limits *limits)
+static bool answer_picture(const void *bytes, size_t size, const struct image_limits *limits)
 {
-    uint8_t *bytes = malloc(size ? size : 1);
-    if (!bytes) return answer_failure(error_memory("a picture's file"));
-    if (!read_all(bytes, size)) return false;
     struct image image;
     int status = image_read(bytes, size, limits, &image);
     if (status) return answer_failure(status);
     const struct decode_answer answer = {.width = image.width, .height = image.height};
-    return write_all(&answer, sizeof answer) &&
-           write_all(image.pixels, (size_t)image.width * image.height * 3);
+    const bool written =
+        write_all(&answer, sizeof answer) && write_all(image.pixels, (size_t)image.width * image.height * 3);
+    image_free(&image);
+    return written;
+}
+
+static bool decode(size_t size, const struct image_limits *limits)
+{
+    uint8_t *bytes = malloc(size ? size : 1);
+    if (!bytes) return answer_failure(error_memory("a picture's file"));
+    const bool answered = read_all(bytes, size) && answer_picture(bytes, size, limits);
+    free(bytes);
+    return answered;
 }
 
 int main(int argc, char **argv)
@@ -62,6 +70,6 @@ int main(int argc, char **argv)
     }
     const struct image_limits limits = {.pixels = numbers[1], .bytes = (size_t)numbers[0]};
     if (!sandbox_enter(numbers[2], numbers[3])) return 3;
-    /* Memory is not freed, and nothing else is left to do: the kernel cleans up. */
+    /* No function of atexit: the sandbox doesn't know what those need. */
     _exit(decode((size_t)numbers[0], &limits) ? 0 : 1);
 }
