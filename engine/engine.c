@@ -12,6 +12,7 @@
 #include "grammar/grammar.h"
 #include "internal.h"
 #include "model/model.h"
+#include "picture/picture.h"
 #include "plugins/host.h"
 #include "plugins/plugins.h"
 #include "vocabulary/token-texts.h"
@@ -142,8 +143,9 @@ int engine_model_open(struct engine *engine, const char *path, const char *token
     return engine_model_open_changed(engine, path, tokenizer_path, NULL, model);
 }
 
-int engine_model_open_changed(struct engine *engine, const char *path, const char *tokenizer_path,
-                              const char *const *overrides, struct engine_model **out)
+/* Opens a model; `is_eye`: the eye in a directory. */
+static int open_any(struct engine *engine, const char *path, bool is_eye, const char *tokenizer_path,
+                    const char *const *overrides, struct engine_model **out)
 {
     struct engine_model *model = calloc(1, sizeof *model);
     if (!model) return error_memory("model");
@@ -156,7 +158,8 @@ int engine_model_open_changed(struct engine *engine, const char *path, const cha
         free(model);
         return error_memory("model");
     }
-    int status = model_open(path, tokenizer_path, &model->model);
+    int status =
+        is_eye ? model_open_eye(path, &model->model) : model_open(path, tokenizer_path, &model->model);
     for (; overrides && *overrides && !status; overrides++) status = model_override(model->model, *overrides);
     if (status != ENGINE_OK) goto error;
     model->engine = engine;
@@ -176,10 +179,22 @@ error:
     return status;
 }
 
+int engine_model_open_changed(struct engine *engine, const char *path, const char *tokenizer_path,
+                              const char *const *overrides, struct engine_model **model)
+{
+    return open_any(engine, path, false, tokenizer_path, overrides, model);
+}
+
+int engine_model_open_eye(struct engine *engine, const char *path, struct engine_model **model)
+{
+    return open_any(engine, path, true, NULL, NULL, model);
+}
+
 void engine_model_close(struct engine_model *model)
 {
     if (!model) return;
     while (model->adapters) engine_adapter_close(model->adapters);
+    pictures_destroy(model->pictures);
     grammar_vocab_destroy(model->grammar_vocab);
     pthread_mutex_destroy(&model->grammar_lock);
     token_texts_destroy(model->token_texts);

@@ -12,6 +12,7 @@ struct config;
 struct device;
 struct grammar_vocab;
 struct model;
+struct pictures;
 struct plugin;
 struct plugins;
 struct token_texts;
@@ -51,6 +52,8 @@ struct engine_model {
     pthread_mutex_t grammar_lock;        /* while the two below are being made */
     struct grammar_vocab *grammar_vocab; /* NULL until a grammar needs it */
     struct engine_adapter *adapters;     /* those that are open; NULL: none */
+    struct engine_eye *eye;              /* the model's, once it is open; NULL: it sees nothing */
+    struct pictures *pictures;           /* what that has seen; NULL without it */
     bool is_converted;                   /* opened with a type for loading */
     bool strips_space;                   /* a text loses the space that it begins with */
 };
@@ -64,6 +67,9 @@ struct engine_adapter {
 /* engine_model_open with metadata in the place of the file's, as in engine_model_options. */
 int engine_model_open_changed(struct engine *engine, const char *path, const char *tokenizer_path,
                               const char *const *overrides, struct engine_model **model);
+
+/* The same of the eye in a directory, see model_open_eye. */
+int engine_model_open_eye(struct engine *engine, const char *path, struct engine_model **model);
 
 /* Whether a grammar was made for a model. */
 bool grammar_is_for(const struct engine_grammar *grammar, const struct engine_model *model);

@@ -38,6 +38,8 @@ struct engine_adapter;
 struct engine_importance;
 struct engine_plan;
 struct engine_context;
+struct engine_eye;
+struct engine_picture;
 struct engine_grammar;
 struct engine_match;
 struct engine_sampler;
@@ -716,7 +718,7 @@ ENGINE_API int engine_context_get_info(const struct engine_context *context,
 struct engine_batch {
     size_t struct_size;
     size_t n_tokens;
-    const int32_t *tokens;    /* [n_tokens] */
+    const int32_t *tokens;    /* [n_tokens]; below 0: rows of pictures */
     const int32_t *positions; /* [n_tokens]; NULL: each sequence continues where it ended */
     const int32_t *sequences; /* [n_tokens], 0 … n_sequences-1; NULL: all 0 */
     const uint8_t *wanted;    /* [n_tokens], not 0 where logits are wanted; NULL: the last token only */
@@ -738,6 +740,10 @@ struct engine_batch {
  * run, or a device ran out of memory. After a failure in which something has run, sequences are as long as
  * before or shorter; engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
+/* How many of the next n_tokens tokens of a sequence a batch of at most `most` may have, so that it
+ * doesn't end within a picture whose rows see each other (Gemma 3): `most`, or fewer. */
+ENGINE_API size_t engine_batch_length(const struct engine_context *context, const int32_t *tokens,
+                                      size_t n_tokens, size_t most);
 
 /* Gives sequences their source texts, for models with an encoder and a decoder
  * (engine_context_info.has_source). The encoder reads each sequence of the batch as one whole text, whose
@@ -825,6 +831,66 @@ ENGINE_API int engine_sequence_save(struct engine_context *context, uint32_t seq
  * context, or not a saved sequence. ENGINE_ERROR_UNSUPPORTED: it has another version of the format.
  * ENGINE_ERROR_MEMORY: the cache has no room. After a failure, the sequence is empty or unchanged. */
 ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t sequence, const char *path);
+
+/* ---- Pictures --------------------------------------------------------------------------------------
+ *
+ * A model that sees has an eye: a second model, which makes rows of numbers of a picture. In a text they take
+ * the places of tokens. Open the eye before contexts of the model, so that these are planned for pictures;
+ * close it after them.
+ *
+ * A prompt is written with the family's mark where a picture belongs (engine_eye_info.mark). Put the
+ * picture's own text (engine_picture_info.text) there, make tokens of the whole, special tokens included, and
+ * let engine_pictures_fill put the rows in. Tokens below 0 are rows: batches take them like others, caches
+ * find them again, and they mean nothing in another process or to another model. A picture must stay until
+ * the batches with its rows are done; requests to a queue don't take rows yet. */
+
+/* Opens the eye of a model and loads it. `path`: its file (mmproj-….gguf); NULL: the directory that the model
+ * is. `options`: backends, offload, memory and n_threads count; may be NULL. ENGINE_ERROR_UNSUPPORTED: the
+ * model has no eye, or one of a kind that the engine doesn't know; ENGINE_ERROR_NOT_FOUND: it is in another
+ * file; ENGINE_ERROR_DATA: it is another model's. A model has one eye. */
+ENGINE_API int engine_eye_create(struct engine_model *model, const char *path,
+                                 const struct engine_context_options *options, struct engine_eye **eye);
+ENGINE_API void engine_eye_destroy(struct engine_eye *eye);
+
+struct engine_eye_info {
+    size_t struct_size;
+    const char *mark;   /* stands for a picture in prompts */
+    int32_t mark_token; /* the same as a token; -1: the vocabulary has none */
+    int32_t row_token;  /* stands for a row in pictures' texts */
+};
+ENGINE_API int engine_eye_get_info(const struct engine_eye *eye, struct engine_eye_info *info);
+
+/* A picture: either the bytes of a PNG, JPEG, WebP, GIF or BMP file, or pixels, rows of red, green and blue
+ * from the top, a byte each. Not needed after the call. */
+struct engine_picture_source {
+    size_t struct_size;
+    const void *bytes; /* NULL: pixels */
+    size_t size;
+    const uint8_t *pixels; /* [height, width, 3]; NULL: bytes */
+    uint32_t width, height;
+};
+/* Reads a picture and lets the eye see it, unless it has seen the same pixels before. [thread-safe] for each
+ * eye. ENGINE_ERROR_DATA, ENGINE_ERROR_UNSUPPORTED: the file is damaged, too large or of another format; the
+ * message doesn't name the picture. ENGINE_ERROR_ARGUMENT: neither or both of bytes and pixels. */
+ENGINE_API int engine_picture_create(struct engine_eye *eye, const struct engine_picture_source *source,
+                                     struct engine_picture **picture);
+ENGINE_API void engine_picture_destroy(struct engine_picture *picture);
+
+struct engine_picture_info {
+    size_t struct_size;
+    const char *text;  /* takes the place of the mark in a prompt */
+    uint32_t n_rows;   /* how many tokens of it are rows */
+    uint32_t n_embd;   /* numbers of a row */
+    const float *rows; /* [n_rows, n_embd], what the eye makes of the picture */
+};
+ENGINE_API int engine_picture_get_info(const struct engine_picture *picture,
+                                       struct engine_picture_info *info);
+
+/* Puts the rows of pictures, in order, in the places of a prompt's row tokens. ENGINE_ERROR_ARGUMENT:
+ * there are more or fewer of these. */
+ENGINE_API int engine_pictures_fill(const struct engine_eye *eye,
+                                    const struct engine_picture *const *pictures, size_t n_pictures,
+                                    int32_t *tokens, size_t n_tokens);
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,10 @@ static const struct architecture *const architectures[] = {FAMILIES(X)};
 #undef X
 enum { N_FAMILIES = sizeof architectures / sizeof *architectures };
 
+#define X(name) &arch_##name,
+static const struct architecture *const eyes[] = {EYES(X)};
+#undef X
+
 /* ---- Those that the engine doesn't run ----------------------------------------------------------------- */
 
 static const struct hf_type refused[] = {
@@ -49,6 +53,29 @@ const struct architecture *arch_named(const char *name)
     return NULL;
 }
 
+const struct architecture *arch_eye_at(size_t index)
+{
+    return index < sizeof eyes / sizeof *eyes ? eyes[index] : NULL;
+}
+
+/* The eye of a file that has "clip" as its family. */
+static const struct architecture *find_eye(const struct model *model)
+{
+    struct engine_string projector;
+    if (!metadata_string(model_metadata(model), "clip.projector_type", &projector) &&
+        !metadata_string(model_metadata(model), "clip.vision.projector_type", &projector)) {
+        error_raise(ENGINE_ERROR_DATA, "%s: no clip.projector_type in the metadata", model_path(model));
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof eyes / sizeof *eyes; i++)
+        if (projector.length == strlen(eyes[i]->projector) &&
+            memcmp(projector.data, eyes[i]->projector, projector.length) == 0)
+            return eyes[i];
+    error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: eyes of the kind '%.*s' are not supported", model_path(model),
+                (int)(projector.length < 64 ? projector.length : 64), projector.data);
+    return NULL;
+}
+
 const struct architecture *arch_of(const struct model *model)
 {
     char name[HPARAMS_PREFIX_SIZE];
@@ -64,6 +91,7 @@ const struct architecture *arch_of(const struct model *model)
         error_raise(ENGINE_ERROR_DATA, "%s: no general.architecture in the metadata", model_path(model));
         return NULL;
     }
+    if (strcmp(name, "clip") == 0) return find_eye(model);
     const struct architecture *architecture = arch_named(name);
     if (architecture && architecture->read) return architecture;
     error_raise(ENGINE_ERROR_UNSUPPORTED,
@@ -79,6 +107,7 @@ int arch_read(const struct architecture *architecture, const struct model *model
     ENGINE_ASSERT(architecture->read && architecture->build);
     hparams_family(model, reader.prefix);
     architecture->read(&reader, hparams, info);
+    if (architecture->kind == ARCH_EYE) return reader.status;
     info->n_embd = hparams_count_required(&reader, "embedding_length");
     info->makes_vectors = info->is_encoder || hparams_has(&reader, "pooling_type") ||
                           hparams_has(&reader, "classifier.output_labels");

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arch_eye;
 struct graph;
 struct hf_config;
 struct hf_name;
@@ -142,10 +143,10 @@ struct hf_type {
 
     struct hf_key_names keys;
     uint32_t width, layers, heads;
-    uint32_t kv_heads; /* 0: as many as heads; so, too, if the key is null */
-    uint32_t head_dim; /* 0: the width by the heads; so, too, if the key is null */
-    uint32_t ff;       /* 0: four times the width */
-    uint32_t context;
+    uint32_t kv_heads;      /* 0: as many as heads; so, too, if the key is null */
+    uint32_t head_dim;      /* 0: the width by the heads; so, too, if the key is null */
+    uint32_t ff;            /* 0: four times the width */
+    uint32_t context;       /* of an eye: patch_size, and window: image_size */
     double epsilon;         /* 0: 1e-6 */
     const char *activation; /* NULL: silu; "": the family has one of its own, which isn't in the metadata */
     bool is_tied;           /* tie_word_embeddings */
@@ -183,6 +184,7 @@ struct hf_family {
     const struct hf_form *forms; /* before the usual ones of forms.c */
     const char *const
         *left_out; /* names of stored tensors, or their beginnings if they end with a dot; ends with NULL */
+    const char *prefix;    /* of the names of tensors in layers, of an eye: "v."; NULL: none */
     bool pairs_adjacent;   /* GGUF files have the pairs of rope adjacent */
     bool groups_qkv;       /* attn_qkv is stored in groups of some queries, a key and a value */
     bool has_layer_norms;  /* else RMS norms */
@@ -226,6 +228,13 @@ struct arch_info {
     int32_t start_token;
     /* The value of INPUT_QUERY_SCALES for a position; NULL if the graph has no such input. */
     float (*query_scale)(const void *hparams, uint32_t position);
+    /* Numbers of a row of INPUT_ROWS: of an eye's patches; of a text model, what a token of a picture has,
+     * which is n_embd and as much again for each of the first layers that get more of it. */
+    uint32_t row_width;
+    uint32_t n_merged; /* of an eye: patches that become one row; the shapes of its graphs have whole ones */
+    /* Of a text model: positions of pictures have three dimensions, and a picture takes as many positions as
+     * it has rows or columns; tokens of a picture see each other. */
+    bool has_axes, sees_spans;
 };
 
 /* Something that the logits depend on and GGUF files don't say, for docs/models.md. */
@@ -235,13 +244,17 @@ struct arch_missing {
     const char *unknown; /* what it does with models that it doesn't know; "": there are none */
 };
 
-enum arch_kind { ARCH_DECODER, ARCH_ENCODER, ARCH_ENCODER_DECODER };
+enum arch_kind { ARCH_DECODER, ARCH_ENCODER, ARCH_ENCODER_DECODER, ARCH_EYE };
 
 struct architecture {
     const char *name;                   /* general.architecture */
     const char *models;                 /* the models that have it, for docs/models.md */
     const struct arch_missing *missing; /* NULL: nothing is */
     enum arch_kind kind;
+    /* Of an eye, whose model is a file of its own or a part of a directory: its name, which
+     * clip.projector_type has, and what the host needs to know. `name` is "clip". NULL: it is none. */
+    const char *projector;
+    const struct arch_eye *eye;
     size_t size; /* bytes of its hyper-parameters, initially zero */
     /* Fills its hyper-parameters and *info. *reader keeps the first error. NULL: the engine doesn't run
      * it. */
@@ -289,6 +302,9 @@ const struct architecture *arch_named(const char *name);
 
 /* All of them, the families that run first; NULL after the last. */
 const struct architecture *arch_at(size_t index);
+
+/* All eyes; NULL after the last. */
+const struct architecture *arch_eye_at(size_t index);
 
 /* The family of a model; NULL with a message if the engine does not run it. */
 const struct architecture *arch_of(const struct model *model);

@@ -145,7 +145,10 @@ struct arch_info decoder_info(const struct decoder *d)
                              .n_context = d->n_context,
                              .n_positions = d->n_positions,
                              .has_dynamic_rope = d->has_dynamic_rope,
-                             .n_short_rope = d->rope.factors_long ? d->rope.n_original : 0};
+                             .n_short_rope = d->rope.factors_long ? d->rope.n_original : 0,
+                             .row_width = d->n_embd * (1 + d->n_deep),
+                             .has_axes = d->rope.sections[0] > 0,
+                             .sees_spans = d->sees_spans};
     for (uint32_t i = 0; i < d->n_layers; i++) {
         const struct decoder_layer *layer = &d->layers[i];
         info.n_sharing += layer->n_back > 0;
@@ -237,8 +240,16 @@ static void watch_hidden(struct graph *g, uint32_t layer, struct value *x)
     if (g->shape.watch & WATCH_LENS) graph_watch(g, WATCH_LENS, layer, graph_wanted(g, x));
 }
 
+/* Part `number` of the rows of pictures; zeros in the rows of tokens. */
+static struct value *picture_part(struct graph *g, const struct decoder *d, uint32_t number)
+{
+    return graph_slice(g, graph_input(g, INPUT_ROWS), (uint64_t)number * d->n_embd, d->n_embd);
+}
+
 struct value *decoder_layer_end(struct graph *g, const struct decoder *d, struct value *x)
 {
+    if (g->shape.pictures & PICTURES_ROWS && g->layer < d->n_deep)
+        x = graph_add(g, x, decoder_layer_output(g, d, picture_part(g, d, g->layer + 1)));
     if (g->layer + 1 < d->n_layers) watch_hidden(g, g->layer + 1, x);
     return x;
 }
@@ -249,6 +260,8 @@ struct value *decoder_embed(struct graph *g, const struct decoder *d)
     struct value *embedding = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
     struct value *x = graph_get_rows(g, embedding, graph_input(g, INPUT_TOKENS));
     x = graph_scale(g, x, d->embedding_scale);
+    if (g->shape.pictures & PICTURES_ROWS)
+        x = graph_add(g, graph_mul(g, x, graph_input(g, INPUT_IS_TOKEN)), picture_part(g, d, 0));
     if (d->n_positions > 0) {
         struct value *positions = graph_weight(g, d->n_embd, d->n_positions, "position_embd.weight");
         x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITION_ROWS)));

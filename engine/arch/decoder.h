@@ -32,6 +32,11 @@ struct rope {
     float yarn_mix;            /* how much of their own angles the pairs before keep; 1: all */
     /* Those bounds may fall between whole pairs if the file does not say. Set before reading. */
     bool yarn_between;
+    /* How many pairs rotate by each dimension of positions that have several (M-RoPE, arXiv 2409.12191): the
+     * first ones by time, then some by row, then some by column; or in turns, as far as they go, the pairs
+     * left over by time. All 0: positions have one dimension. */
+    uint32_t sections[GRAPH_AXES];
+    bool in_turns;
 };
 
 struct decoder_layer {
@@ -97,6 +102,8 @@ struct decoder {
 
     float embedding_scale, residual_scale, logit_scale;
     float logit_softcap; /* 0: none */
+    uint32_t n_deep;     /* layers, the first ones, after which more of a picture is added */
+    bool sees_spans;     /* tokens of a picture see each other */
 
     struct experts experts;
     struct decoder_layer layers[MAX_LAYERS]; /* [n_layers] */
@@ -126,6 +133,9 @@ void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period,
 /* Gives sliding layers a rope with this base and without factors and scaling. `rope` is stored in the
  * family's struct. Their heads may have another size, and be rotated in another part. */
 void decoder_local_rope(struct hparams *h, struct decoder *d, struct rope *rope, float theta);
+
+/* Reads rope.dimension_sections, of models whose positions have dimensions; `in_turns`: see struct rope. */
+void decoder_read_sections(struct hparams *h, struct decoder *d, bool in_turns);
 
 /* Refuses layers without a rope, for families that have no such layers. */
 void decoder_need_rope(struct hparams *h, const struct decoder *d);

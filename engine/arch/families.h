@@ -90,8 +90,14 @@
     X(t5)                                                                                                    \
     X(t5encoder)
 
+/* The eyes of families that see. */
+#define EYES(X)                                                                                              \
+    X(gemma3_eye)                                                                                            \
+    X(idefics3_eye)
+
 #define X(name) extern const struct architecture arch_##name;
 FAMILIES(X)
+EYES(X)
 #undef X
 
 /* ---- Shared by families of one maker ------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ static void gemma3_read(struct hparams *h, void *hparams, struct arch_info *info
     d->logit_softcap = hparams_float_from_0(h, "final_logit_softcapping", 0);
     decoder_read_windows(h, d, 6, false);
     decoder_local_rope(h, d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
+    d->sees_spans = true;
     if (!hparams_has(h, "attention.scale")) assume_query_scale(h, d);
     *info = decoder_info(d);
 }

@@ -108,6 +108,23 @@ uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, ui
     return count_of(h, entry, entry->is_array ? layer : 0, fallback);
 }
 
+uint32_t hparams_count_in(struct hparams *h, const char *key, uint32_t index)
+{
+    const struct metadata_entry *entry = hparams_find(h, key);
+    if (!entry || h->status || index >= entry->count) return 0;
+    return count_of(h, entry, index, 0);
+}
+
+float hparams_number_in(struct hparams *h, const char *key, uint32_t index, float fallback)
+{
+    const struct metadata_entry *entry = hparams_find(h, key);
+    double number;
+    if (!entry || h->status || index >= entry->count) return fallback;
+    if (metadata_entry_float(entry, index, &number) && isfinite((float)number)) return (float)number;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s has something else than numbers", entry->key);
+    return fallback;
+}
+
 /* A finite number. */
 static float read_float(struct hparams *h, const char *key, float fallback)
 {

@@ -37,6 +37,11 @@ uint32_t hparams_count_required(struct hparams *h, const char *key);
 uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
                           uint32_t fallback);
 
+/* Element `index` of an array of counts; 0 if it ends before. */
+uint32_t hparams_count_in(struct hparams *h, const char *key, uint32_t index);
+/* The finite number at `index` of an array; the fallback if there is none. */
+float hparams_number_in(struct hparams *h, const char *key, uint32_t index, float fallback);
+
 /* Finite numbers: at least 0, or large enough that 1 / it is finite too. */
 float hparams_float_from_0(struct hparams *h, const char *key, float fallback);
 float hparams_float_above_0(struct hparams *h, const char *key, float fallback);

@@ -157,10 +157,75 @@ struct value *rope_factors(struct graph *g, const struct rope *rope)
     return graph_numbers(g, rope->n_dims / 2, numbers, fill_yarn, &yarn);
 }
 
+/* ---- Positions with dimensions ------------------------------------------------------------------------- */
+
+void decoder_read_sections(struct hparams *h, struct decoder *d, bool in_turns)
+{
+    static const char key[] = "rope.dimension_sections";
+    uint32_t sum = 0;
+    if (!hparams_has(h, key)) return;
+    for (uint32_t a = 0; a < GRAPH_AXES; a++) {
+        d->rope.sections[a] = hparams_count_in(h, key, a);
+        sum = d->rope.sections[a] <= d->rope.n_dims ? sum + d->rope.sections[a] : UINT32_MAX / 2;
+    }
+    d->rope.in_turns = in_turns;
+    if (sum != d->rope.n_dims / 2)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%s: %u pairs do not suit heads of which %u values rotate", key,
+                     sum, d->rope.n_dims);
+}
+
+/* The dimension by which a pair rotates. */
+static uint32_t axis_of(const struct rope *rope, uint32_t pair)
+{
+    const uint32_t *n = rope->sections;
+    if (rope->in_turns)
+        return pair % GRAPH_AXES != 0 && pair / GRAPH_AXES < n[pair % GRAPH_AXES] ? pair % GRAPH_AXES : 0;
+    return pair < n[0] ? 0 : pair < n[0] + n[1] ? 1 : 2;
+}
+
+struct axis {
+    const struct rope *rope;
+    uint32_t axis;
+    const float *own; /* [n_dims / 2], factors of all pairs; NULL: ones */
+};
+
+/* A pair whose angle is divided by this is not rotated in float32, at any position. */
+#define NOT_ROTATED 1e30f
+
+static void fill_axis(const void *user, float *values, uint64_t n)
+{
+    const struct axis *axis = user;
+    for (uint64_t i = 0; i < n; i++)
+        values[i] = axis_of(axis->rope, (uint32_t)i) != axis->axis ? NOT_ROTATED
+                    : axis->own                                    ? axis->own[i]
+                                                                   : 1;
+}
+
+/* Rotates the pairs of each dimension in turn. */
+static struct value *rotate_axes(struct graph *g, const struct rope *rope, struct value *factors,
+                                 struct value *heads)
+{
+    struct rope part = *rope;
+    for (uint32_t a = 0; a < GRAPH_AXES; a++) {
+        const struct model_tensor *tensor = factors ? g->weights[factors->index].tensor : NULL;
+        const struct axis axis = {rope, a, tensor ? tensor->data : NULL};
+        char name[192];
+        snprintf(name, sizeof name, "rope_axis_%u_%u_%u_%u_%d_%u_%s", a, rope->sections[0], rope->sections[1],
+                 rope->sections[2], rope->in_turns, rope->n_dims, tensor ? tensor->name : "");
+        struct value *own = graph_numbers(g, rope->n_dims / 2, name, fill_axis, &axis);
+        heads = decoder_rotate_at(g, &part, own, heads, (enum graph_input)(INPUT_AXES + a));
+        part.magnitude = 1; /* which each call would apply to all pairs */
+    }
+    return heads;
+}
+
 struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,
                              struct value *heads)
 {
-    return decoder_rotate_at(g, rope, factors, heads, INPUT_POSITIONS);
+    bool has_axes = rope && rope->sections[0] + rope->sections[1] + rope->sections[2] > 0;
+    if (has_axes && g->shape.pictures & PICTURES_AXES) return rotate_axes(g, rope, factors, heads);
+    bool is_moved = has_axes && g->shape.pictures & PICTURES_MOVED;
+    return decoder_rotate_at(g, rope, factors, heads, is_moved ? INPUT_AXES : INPUT_POSITIONS);
 }
 
 struct value *decoder_rotate_at(struct graph *g, const struct rope *rope, struct value *factors,

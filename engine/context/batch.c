@@ -199,7 +199,10 @@ static int check_batch(struct engine_context *context, const struct engine_batch
             return error_raise(ENGINE_ERROR_ARGUMENT,
                                "token %zu belongs to sequence %d, but there are %u sequences", i,
                                (int)sequence, plan->n_sequences);
-        if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
+        if (batch->tokens[i] < 0 && plan->model->pictures) {
+            int status = batch_check_row(context, batch, i);
+            if (status) return status;
+        } else if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
             return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u tokens", i,
                                batch->tokens[i], plan->info.n_vocab);
         uint32_t position = kv_length(context->kv, sequence) + growth[sequence]++;
@@ -281,7 +284,7 @@ static uint32_t count_part(const struct engine_context *context, const struct en
         if (logits && is_wanted(batch, first + count) && n_outputs++ == plan->max_outputs) break;
         count++;
     }
-    return count;
+    return batch_whole_pictures(context, batch->tokens + first, batch->n_tokens - first, count);
 }
 
 /* Writes the factor of the family's queries at a position, if its graphs take that as an input. */
@@ -346,7 +349,8 @@ void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, co
     for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
         for (int input = 0; input < INPUT_COUNT; input++)
             if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_SOURCE_TABLE &&
-                input != INPUT_OUTPUT_ROWS && input != INPUT_REACH && input < INPUT_POOLED_TABLE)
+                input != INPUT_OUTPUT_ROWS && input != INPUT_REACH && input != INPUT_ROWS &&
+                (input < INPUT_POOLED_TABLE || input >= INPUT_POOLED_TABLE + GRAPH_PERIODS))
                 inputs[input][i] = inputs[input][n_tokens - 1];
         inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = inputs[INPUT_WINDOW_SLOTS][i] = -1;
         inputs[INPUT_STATES][i] = inputs[INPUT_SOURCE_SLOTS][i] = inputs[INPUT_SOURCE_LAST][i] = -1;
@@ -439,13 +443,13 @@ static int start_part(struct engine_context *context, const struct engine_batch 
     uint32_t n_wanted = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t sequence = sequence_of(batch, first + i);
-        inputs[INPUT_TOKENS][i] = batch->tokens[first + i];
+        inputs[INPUT_TOKENS][i] = batch->tokens[first + i] >= 0 ? batch->tokens[first + i] : 0;
         inputs[INPUT_SEQUENCES][i] = inputs[INPUT_STATES][i] = (int32_t)sequence;
         inputs[INPUT_POSITIONS][i] = (int32_t)kv_length(context->kv, sequence);
         inputs[INPUT_POSITION_ROWS][i] = inputs[INPUT_POSITIONS][i];
         inputs[INPUT_TOKEN_TYPES][i] = batch->token_types ? batch->token_types[first + i] : 0;
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
-        inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
+        inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, batch->tokens[first + i]);
         ENGINE_ASSERT(inputs[INPUT_SLOTS][i] >= 0); /* check_batch has made sure of room */
         write_pooled(context, i, inputs[INPUT_POSITIONS][i], inputs[INPUT_SLOTS][i]);
         if (context->sources)
@@ -459,11 +463,13 @@ static int start_part(struct engine_context *context, const struct engine_batch 
     key.table_width = table_width(context, context->kv);
     if (context->sources) key.source_width = table_width(context, context->sources);
     if (batch->states && !plan->info.is_encoder) key.watch = WATCH_STATES; /* an encoder always has them */
+    int status = batch_write_pictures(context, batch, first, count, &key.pictures);
     fill_shape(inputs, count, n_wanted, &key);
+    if (key.pictures & PICTURES_SPANS) batch_write_spans(context, batch, first, count, key.n_tokens);
     if (plan->info.is_encoder) write_reach(context, count, key.n_tokens);
     write_tables(context, &key);
-    struct prepared *prepared;
-    int status = prepared_for(context, &key, &prepared);
+    struct prepared *prepared = NULL;
+    if (!status) status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
     struct part_watcher watcher = {.watcher = {take_watched, take_input},
                                    .watch = &plan->watch,

@@ -55,6 +55,7 @@ struct engine_context {
 
     /* The inputs of a batch; sizes as graph_input gives them for the largest batch. */
     int32_t *inputs[INPUT_COUNT];
+    bool has_rows;              /* INPUT_ROWS has its size, which most contexts don't need */
     uint32_t *lengths, *growth; /* [n_sequences] scratch of engine_decode */
     bool *is_pending;           /* [n_sequences] scratch of context_finish */
 
@@ -109,6 +110,29 @@ uint64_t context_fingerprint(const struct engine_context *context);
 uint64_t context_adapters_hash(const struct engine_context *context);
 /* A hash of data in pieces; start with 1. Any change to a single word changes it. */
 uint64_t hash_add(uint64_t hash, const void *data, size_t size);
+
+/* ---- Pictures (pictures.c) ---- */
+
+/* Checks a token below 0: a row of a picture, whose rest is in the batch if its rows see each other. */
+int batch_check_row(const struct engine_context *context, const struct engine_batch *batch, size_t i);
+/* How many of the next `count` tokens, which follow each other in a batch, go through the graph together
+ * without cutting a picture whose rows see each other. */
+uint32_t batch_whole_pictures(const struct engine_context *context, const int32_t *tokens, size_t n_tokens,
+                              uint32_t count);
+/* Makes room for INPUT_ROWS, once. */
+int batch_make_rows(struct engine_context *context);
+/* Writes the inputs of pictures, of a part whose tokens are in the cache, and with them the bits of enum
+ * graph_pictures that its shape has. */
+int batch_write_pictures(struct engine_context *context, const struct engine_batch *batch, size_t first,
+                         uint32_t count, uint32_t *bits);
+/* INPUT_REACH of a part of a shape for n tokens, with PICTURES_SPANS. */
+void batch_write_spans(const struct engine_context *context, const struct engine_batch *batch, size_t first,
+                       uint32_t count, uint32_t n);
+
+/* see.c: what an eye's graph makes of a piece of a picture, [n_rows, width] as the piece says; `features`
+ * has room for it. `context` is of an eye's model. */
+struct sight_piece;
+int context_see(struct engine_context *context, const struct sight_piece *piece, float *features);
 
 /* The shape for this many tokens and rows of logits (at least one), rounded up so that batches of all sizes
  * need only few shapes. The width of the block table and `watch` are left 0. */

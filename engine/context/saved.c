@@ -286,6 +286,17 @@ static int put_cache(struct writer *writer, struct engine_context *context, uint
     return status;
 }
 
+/* The numbers of pictures' rows mean nothing outside this process. */
+static int check_saved(const struct engine_context *context, uint32_t sequence, uint32_t n_tokens,
+                       int32_t *tokens)
+{
+    kv_tokens(context->kv, sequence, 0, n_tokens, tokens);
+    for (uint32_t i = 0; i < n_tokens; i++)
+        if (tokens[i] < 0)
+            return error_raise(ENGINE_ERROR_UNSUPPORTED, "a sequence with pictures can't be saved");
+    return ENGINE_OK;
+}
+
 int engine_sequence_save(struct engine_context *context, uint32_t sequence,
                          int (*write)(void *user, const void *data, size_t size), void *user)
 {
@@ -297,7 +308,8 @@ int engine_sequence_save(struct engine_context *context, uint32_t sequence,
     const struct header header = make_header(context, &extent);
     void *room = make_room(plan, &extent);
     if (!room) return ENGINE_ERROR_MEMORY;
-    status = saved_write(&writer, &header, sizeof header);
+    status = check_saved(context, sequence, extent.n_tokens, room);
+    if (!status) status = saved_write(&writer, &header, sizeof header);
     for (size_t i = 0; i < plan->n_caches && !status; i++) {
         const struct cache_entry entry = make_entry(context, i, &extent);
         status = saved_write(&writer, &entry, sizeof entry);

@@ -21,6 +21,19 @@ enum value_kind { VALUE_ACTIVATION, VALUE_WEIGHT, VALUE_INPUT, VALUE_CACHE };
 /* Lengths of pooled blocks that a model may have, see arch_info.periods. */
 #define GRAPH_PERIODS 2
 
+/* Dimensions of the positions of pictures. */
+#define GRAPH_AXES 3
+
+/* What a text with pictures has besides tokens, bits of graph_shape.pictures. */
+enum graph_pictures {
+    PICTURES_ROWS = 1, /* INPUT_ROWS */
+    /* Of models whose positions have dimensions: the positions of text differ from the numbers of its tokens
+     * (the first of INPUT_AXES has them); and those of pictures have three dimensions. */
+    PICTURES_MOVED = 2,
+    PICTURES_AXES = 4,
+    PICTURES_SPANS = 8, /* tokens of a picture see each other: INPUT_REACH says how far */
+};
+
 /* Inputs: I32 unless another type is given. */
 enum graph_input {
     INPUT_TOKENS,        /* [n_tokens] */
@@ -51,7 +64,12 @@ enum graph_input {
     INPUT_POOLED_LAST = INPUT_POOLED_SLOTS + GRAPH_PERIODS, /* [n_tokens]: the last row that it sees, or -1 */
     INPUT_POOLED_STARTS = INPUT_POOLED_LAST + GRAPH_PERIODS, /* [n_tokens]: the first position of its block */
     INPUT_POOLED_TABLE = INPUT_POOLED_STARTS + GRAPH_PERIODS, /* [rows, n_sequences] */
-    INPUT_COUNT = INPUT_POOLED_TABLE + GRAPH_PERIODS
+    /* Rows of numbers in the place of tokens: an eye's patches, and in a text what pictures have become. */
+    INPUT_ROWS = INPUT_POOLED_TABLE + GRAPH_PERIODS, /* F32 [graph_shape.row_width, n_tokens] */
+    INPUT_IS_TOKEN, /* F32 [1, n_tokens]: 1 where the token counts, 0 where the row does */
+    /* Positions of three dimensions, one input for each: time, row, column */
+    INPUT_AXES, /* [n_tokens] */
+    INPUT_COUNT = INPUT_AXES + GRAPH_AXES
 };
 
 struct value {
@@ -146,6 +164,9 @@ struct graph_shape {
     uint32_t n_text_blocks, n_source_blocks; /* of the pools */
     uint32_t watch;                          /* bits of enum watch_kind: the values that a run hands out */
     uint32_t watch_layer, watch_n_layers;    /* the layers whose attention it hands out */
+    uint32_t pictures;                       /* bits of enum graph_pictures; 0: there are none */
+    uint32_t row_width;                      /* of INPUT_ROWS */
+    uint32_t chunk; /* of an eye whose layers see parts of a picture: positions of a part */
 };
 
 struct graph {

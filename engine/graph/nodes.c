@@ -431,8 +431,11 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
     if (is_source(graph, k))
         where = INPUT_SOURCE_LAST;
     else if (options->both_ways)
-        where = options->window > 0 || options->slopes || options->distance_bias ? INPUT_REACH
-                                                                                 : INPUT_LAST_POSITIONS;
+        where = options->window > 0 || options->chunk > 0 || options->slopes || options->distance_bias
+                    ? INPUT_REACH
+                    : INPUT_LAST_POSITIONS;
+    else if (graph->shape.pictures & PICTURES_SPANS)
+        where = INPUT_REACH;
     struct value *positions = graph_input(graph, where);
     if (!have(graph, "attention", v, table) || !sequences || !positions) return NULL;
     struct value *output = add_activation(graph, v->tensor.ne[0], q->tensor.ne[1], q->tensor.ne[2]);

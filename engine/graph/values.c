@@ -400,21 +400,22 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
     uint64_t ne[4] = {shape->n_tokens, 1, 1, 1};
     if (input == INPUT_OUTPUT_ROWS) ne[0] = shape->n_outputs;
     if (input == INPUT_REACH) ne[1] = 2;
-    if (input >= INPUT_POOLED_TABLE) {
+    if (input >= INPUT_POOLED_TABLE && input < INPUT_ROWS) {
         uint32_t period = graph->periods[input - INPUT_POOLED_TABLE];
         uint64_t width = shape->table_width / (period / shape->block_size);
         ne[0] = width > 0 ? width : 1;
         ne[1] = shape->n_sequences;
     }
-    if (input == INPUT_QUERY_SCALES) {
-        ne[0] = 1;
+    const bool is_float = input == INPUT_QUERY_SCALES || input == INPUT_ROWS || input == INPUT_IS_TOKEN;
+    if (is_float) {
+        ne[0] = input == INPUT_ROWS ? shape->row_width : 1;
         ne[1] = shape->n_tokens;
     }
     if (input == INPUT_BLOCK_TABLE || input == INPUT_WINDOW_TABLE || input == INPUT_SOURCE_TABLE) {
         ne[0] = input == INPUT_SOURCE_TABLE ? shape->source_width : shape->table_width;
         ne[1] = shape->n_sequences;
     }
-    uint32_t type = input == INPUT_QUERY_SCALES ? ENGINE_TYPE_F32 : ENGINE_TYPE_I32;
+    uint32_t type = is_float ? ENGINE_TYPE_F32 : ENGINE_TYPE_I32;
     struct value *value = graph_add_value(graph, VALUE_INPUT, type, ne);
     if (value) value->index = (uint32_t)input;
     return graph->inputs[input] = value;

@@ -112,6 +112,21 @@ static void tell_of_senses(struct model *model)
                  model->path);
 }
 
+int model_open_eye(const char *path, struct model **model)
+{
+    struct model *opened = calloc(1, sizeof *opened);
+    if (!opened) return error_memory("model");
+    int status = hf_hub_find(path, &opened->path);
+    if (!status && !opened->path) opened->path = strdup(path);
+    if (!status && !opened->path) status = error_memory("model");
+    if (!status) status = metadata_create(&opened->metadata);
+    if (!status) status = hf_read_eye(opened);
+    if (!status) status = index_tensors(opened);
+    if (!status) *model = opened;
+    if (status) model_close(opened);
+    return status;
+}
+
 int model_open(const char *path, const char *tokenizer_path, struct model **model)
 {
     int status;

@@ -50,6 +50,8 @@ struct model;
  * `tokenizer_path` is llama2.c's tokenizer.bin or NULL; its
  * vocabulary becomes metadata under GGUF's names. ENGINE_ERROR_DATA with a message that names the file. */
 int model_open(const char *path, const char *tokenizer_path, struct model **model);
+/* The same of the eye in a directory, which has the names of llama.cpp's mmproj files. */
+int model_open_eye(const char *path, struct model **model);
 void model_close(struct model *model);
 
 /* Gives a key of the metadata the value of "KEY=TYPE:VALUE", whose TYPE is int, float, bool or str. A key

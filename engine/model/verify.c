@@ -7,14 +7,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <nettle/sha1.h>
-#include <nettle/sha2.h>
-#include <nettle/version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "model/file.h"
@@ -57,17 +56,14 @@ static void write_digits(const uint8_t *digest, size_t size, char *digits)
 static void hashes_end(struct hashes *hashes, bool git, char digits[65])
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
+    if (git)
 #if NETTLE_VERSION_MAJOR < 4
-    if (git)
         sha1_digest(&hashes->git, SHA1_DIGEST_SIZE, digest);
-    else
-        sha256_digest(&hashes->sha256, SHA256_DIGEST_SIZE, digest);
 #else
-    if (git)
         sha1_digest(&hashes->git, digest);
-    else
-        sha256_digest(&hashes->sha256, digest);
 #endif
+    else
+        digest_sha256(&hashes->sha256, digest);
     write_digits(digest, git ? SHA1_DIGEST_SIZE : SHA256_DIGEST_SIZE, digits);
 }
 

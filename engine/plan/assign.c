@@ -17,8 +17,11 @@ bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args
 
 int plan_build_graph(const struct engine_plan *plan, const struct shape_key *key, struct graph **out)
 {
+    /* An eye's graph has whole rows. */
+    const uint32_t n_merged = plan->info.n_merged ? plan->info.n_merged : 1,
+                   n_tokens = (key->n_tokens + n_merged - 1) / n_merged * n_merged;
     struct graph_shape shape = {
-        .n_tokens = key->n_tokens,
+        .n_tokens = n_tokens,
         .n_outputs = key->n_outputs,
         .n_sequences = plan->n_sequences,
         .table_width = key->table_width,
@@ -35,6 +38,9 @@ int plan_build_graph(const struct engine_plan *plan, const struct shape_key *key
         .watch = plan->watch.kinds | key->watch,
         .watch_layer = plan->watch.layer,
         .watch_n_layers = plan->watch.n_layers,
+        .pictures = key->pictures,
+        .row_width = plan->info.row_width,
+        .chunk = key->chunk,
     };
     struct graph *graph = graph_create(plan->model->model, plan->derived, &shape);
     if (!graph) return ENGINE_ERROR_MEMORY;
@@ -53,7 +59,11 @@ struct shape_key plan_full_shape(const struct engine_plan *plan, uint32_t n_toke
                                  bool encodes)
 {
     uint32_t width = plan_full_table_width(plan);
-    return (struct shape_key){n_tokens, n_outputs, width, plan->info.has_source ? width : 0, encodes, 0};
+    return (struct shape_key){.n_tokens = n_tokens,
+                              .n_outputs = n_outputs,
+                              .table_width = width,
+                              .source_width = plan->info.has_source ? width : 0,
+                              .encodes = encodes};
 }
 
 uint32_t plan_full_table_width(const struct engine_plan *plan)

@@ -118,6 +118,8 @@ struct shape_key {
     uint32_t source_width; /* and of the table of sources, if the model has them */
     uint32_t encodes;      /* not 0: of source texts, by the encoder */
     uint32_t watch;        /* bits of enum watch_kind besides the plan's */
+    uint32_t pictures;     /* bits of enum graph_pictures */
+    uint32_t chunk;        /* of an eye, see graph_shape.chunk */
 };
 
 /* Decides, possibly again, where everything goes, within the budgets of plan->set. If the plan grows, the

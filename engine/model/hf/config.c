@@ -185,6 +185,11 @@ void hf_put_layer_floats(struct hf_config *config, const char *key, const float 
     put_values(config, key, METADATA_F32, values, config->n_layers);
 }
 
+void hf_put_floats(struct hf_config *config, const char *key, const float *values, size_t count)
+{
+    put_values(config, key, METADATA_F32, values, count);
+}
+
 void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count)
 {
     put_values(config, key, METADATA_U32, values, count);
@@ -588,5 +593,6 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
 void hf_config_free(struct hf_config *config)
 {
     json_decref(config->root);
+    json_decref(config->processor);
     free(config->path);
 }

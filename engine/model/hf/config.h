@@ -22,7 +22,8 @@ enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ, HF_BITNET };
 struct hf_config {
     char *path;
     json_t *root;       /* owned */
-    const json_t *json; /* the text model's part */
+    const json_t *json; /* the text model's part; of an eye its own */
+    json_t *processor;  /* of an eye: how pictures are cut; owned; NULL: not said */
     const struct architecture *architecture;
     struct hf_type type; /* with the usual for what its row leaves out; keys that it doesn't read are NULL */
     struct metadata *metadata;
@@ -69,6 +70,11 @@ struct hf_factor {
 /* Reads config.json into metadata. After a failure, too, hf_config_free is to be called. */
 int hf_config_read(const char *path, struct metadata *metadata, struct hf_config *config);
 void hf_config_free(struct hf_config *config);
+/* The same of the eye in a directory, also from the processor's file beside config.json:
+ * processor_config.json or preprocessor_config.json. ENGINE_ERROR_UNSUPPORTED: it has none, or one of an
+ * unknown kind. */
+int hf_eye_config_read(const char *path, const char *processor, struct metadata *metadata,
+                       struct hf_config *config);
 
 /* ---- For families, and the files of config.json -------------------------------------------------------- */
 
@@ -105,6 +111,7 @@ void hf_put_texts(struct hf_config *config, const char *key, const struct engine
 void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values);
 void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values);
 void hf_put_counts(struct hf_config *config, const char *key, const uint32_t *values, size_t count);
+void hf_put_floats(struct hf_config *config, const char *key, const float *values, size_t count);
 void hf_put_layer_floats(struct hf_config *config, const char *key, const float *values);
 
 /* rope.c: rope.* keys, and factors. */

@@ -225,6 +225,32 @@ static int read_tokenizer(struct model *model, const char *folder)
     return hf_tokenizer_read(folder, n_tokens, model->metadata, &found);
 }
 
+int hf_read_eye(struct model *model)
+{
+    struct hf_config config = {0};
+    char *folder = hf_folder(model->path), *path = folder ? directory_join(folder, CONFIG) : NULL,
+         *processor = NULL;
+    int status = path ? ENGINE_OK : error_memory("model");
+    if (!status && !directory_exists(folder, CONFIG)) status = hf_no_config(folder);
+    for (size_t i = 0; i < 2 && !status && !processor; i++) {
+        static const char *const names[] = {"processor_config.json", "preprocessor_config.json"};
+        /* Of older models, the first has nothing about pictures. */
+        bool is_whole = i == 1 || !directory_exists(folder, names[1]);
+        if (is_whole && directory_exists(folder, names[i])) processor = directory_join(folder, names[i]);
+    }
+    if (!status) status = hf_eye_config_read(path, processor, model->metadata, &config);
+    if (!status) status = open_shards(model, folder);
+    if (!status) status = hf_list_tensors(model, &config);
+    if (!status) status = hf_describe(model, NULL, folder);
+    if (!status) status = metadata_finish(model->metadata);
+    snprintf(model->format, sizeof model->format, "Hugging Face");
+    hf_config_free(&config);
+    free(processor);
+    free(path);
+    free(folder);
+    return status;
+}
+
 int hf_read(struct model *model)
 {
     struct hf_config config = {0};

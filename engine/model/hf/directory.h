@@ -29,5 +29,8 @@ int hf_hub_find(const char *path, char **found);
  * format. On failure, model_close cleans up. ENGINE_ERROR_DATA or ENGINE_ERROR_UNSUPPORTED with a message
  * that names the file. */
 int hf_read(struct model *model);
+/* The same of the eye in a directory. ENGINE_ERROR_UNSUPPORTED: its model sees nothing, as far as the engine
+ * knows. */
+int hf_read_eye(struct model *model);
 
 #endif

@@ -60,6 +60,16 @@ int hf_view_matrices(const struct hf_form_input *of, const struct hf_entry *entr
     const struct safetensors_tensor *stored = entry->stored;
     uint64_t dims[3] = {1, 1, 1}; /* from the last on */
     uint32_t n = stored->n_dims;
+    const bool is_patches = n > 3 && stored->size > 0 && of->config->architecture->kind == ARCH_EYE;
+    if (is_patches) { /* a convolution over patches: a row for each output */
+        m->k = m->row_step = 1;
+        for (uint32_t i = 1; i < n; i++) m->k *= stored->ne[i];
+        m->row_step = m->matrix_step = m->k;
+        m->step = m->n = 1;
+        m->n_rows = stored->ne[0];
+        m->matrix_step *= m->n_rows;
+        return ENGINE_OK;
+    }
     while (n > 1 && stored->ne[stored->n_dims - n] == 1 && entry->is_bias) n--; /* [1, n] */
     bool has_channels = n == 3 && stored->ne[1] == 1; /* a convolution's weights: [channels, 1, taps] */
     if (n > 3 || stored->size == 0)

@@ -169,13 +169,14 @@ bool hf_name(const struct hf_family *family, const char *module, struct hf_name 
     if (family->name) return family->name(module, name);
     *name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
     const char *rest = after_layer(module, &name->layer);
-    if (!rest) return find_own_outer(family->outer, module, name) || find_outer(module, name);
+    if (!rest)
+        return find_own_outer(family->outer, module, name) || (!family->prefix && find_outer(module, name));
     const char *tensor = hf_module_find(family->modules, rest, &name->expert);
-    if (!tensor) tensor = hf_module_find(usual, rest, &name->expert);
+    if (!tensor && !family->prefix) tensor = hf_module_find(usual, rest, &name->expert);
     if (!tensor) return false;
     bool is_whole = strchr(tensor, '.') != NULL; /* "exp_probs_b.bias", or "ssm_a." without an end */
-    snprintf(name->tensor, sizeof name->tensor, "blk.%u.%s%s", name->layer, tensor,
-             is_whole ? "" : ".weight");
+    snprintf(name->tensor, sizeof name->tensor, "%sblk.%u.%s%s", family->prefix ? family->prefix : "",
+             name->layer, tensor, is_whole ? "" : ".weight");
     size_t length = strlen(name->tensor);
     if (name->tensor[length - 1] == '.') name->tensor[length - 1] = '\0';
     name->rows = rows_of(family, tensor);

@@ -46,6 +46,7 @@ static bool is_of_senses(const char *name)
                                          "model.visual.",
                                          "multi_modal_projector",
                                          "model.multi_modal_projector",
+                                         "model.connector.",
                                          "audio_",
                                          "model.audio_",
                                          "model.embed_vision.",
@@ -126,7 +127,12 @@ static void tensors_enter(struct reader *reader, const struct safetensors_tensor
     struct hf_entry *entry = &reader->entries[reader->n_entries];
     *entry = (struct hf_entry){.stored = stored};
     uint32_t layer;
+    const bool is_of_eye = reader->config->architecture->kind == ARCH_EYE;
     reader->model->has_senses |= is_of_senses(stored->name);
+    if (is_of_eye) { /* the text model's tensors, and those of ears and heads */
+        if (is_of_senses(stored->name) && name_tensor(reader, stored, entry)) reader->n_entries++;
+        return;
+    }
     if (is_left_out(reader->family, stored->name) ||
         hf_is_companion(reader->model, reader->config, stored->name))
         return;
