@@ -556,9 +556,7 @@ bool responses_read(struct params *params, json_t *body, json_t **made, struct a
     *made = json_object();
     if (!*made) return api_error_memory(error);
     if (!params_read(params, body, fields, error)) return false;
-    if (params->n_top > 0 && !params->logprobs)
-        return api_error_in(error, "top_logprobs",
-                            "\"top_logprobs\" goes with message.output_text.logprobs in \"include\"");
+    if (!params_check_rivals(params, "message.output_text.logprobs in \"include\"", error)) return false;
     if (!responses_tools(params, tools, json_object_get(body, "input"), error)) return false;
     if (choice && !json_is_null(choice) && !responses_read_choice(params, choice, *made, error)) return false;
     return responses_read_messages(params, body, *made, error);

@@ -6,8 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
-void foreign_make_whole(json_t *body)
+#include "serve/params/api-error.h"
+
+/* OpenAI's functions before there were tools. */
+static void drop_functions(json_t *body, struct lenient *lenient)
 {
+    const char *choice = json_string_value(json_object_get(body, "function_call"));
+    if (!choice || strcmp(choice, "none") != 0 || !json_is_array(json_object_get(body, "functions"))) return;
+    json_object_del(body, "functions");
+    lenient_say(lenient, "functions without calls",
+                "\"functions\" of a request are ignored where \"function_call\" is none");
+}
+
+void foreign_tidy(json_t *body, struct lenient *lenient)
+{
+    drop_functions(body, lenient);
     for (void *at = json_object_iter(body); at; at = json_object_iter_next(body, at)) {
         double number = json_real_value(json_object_iter_value(at));
         if (!json_is_real(json_object_iter_value(at)) || number != floor(number) || fabs(number) >= 0x1p63)

@@ -199,7 +199,7 @@ bool params_read(struct params *params, json_t *body, const struct params_field 
 {
     const char *name;
     json_t *value;
-    if (error->lenient) foreign_make_whole(body);
+    if (error->lenient) foreign_tidy(body, error->lenient);
     bool good = !error->lenient || foreign_read(params, body, fields, error);
     json_object_foreach(body, name, value) good =
         good && params_read_field(params, name, value, fields, error);
@@ -225,11 +225,21 @@ bool params_check_pairs(const struct params *params, const json_t *body, struct 
     return true;
 }
 
+bool params_check_rivals(struct params *params, const char *needs, struct api_error *error)
+{
+    if (params->n_top == 0 || params->logprobs) return true;
+    if (!error->lenient) return api_error_in(error, "top_logprobs", "\"top_logprobs\" goes with %s", needs);
+    lenient_say(error->lenient, "top_logprobs alone", "\"top_logprobs\" of a request is ignored without %s",
+                needs);
+    params->n_top = 0;
+    return true;
+}
+
 bool params_check_fields(json_t *body, const char *const *known, struct api_error *error)
 {
     const char *name;
     json_t *value;
-    if (error->lenient) foreign_make_whole(body);
+    if (error->lenient) foreign_tidy(body, error->lenient);
     json_object_foreach(body, name, value)
     {
         if (json_is_null(value) || params_is_among(name, known)) continue;

@@ -96,6 +96,8 @@ bool params_read(struct params *params, json_t *body, const struct params_field 
 
 /* Once everything is read: fields of OpenAI's `body` that mean nothing without another one. */
 bool params_check_pairs(const struct params *params, const json_t *body, struct api_error *error);
+/* The same of the rivals of tokens, which aren't listed without what the tokens themselves need. */
+bool params_check_rivals(struct params *params, const char *needs, struct api_error *error);
 
 /* The field that a message of the sampler begins with, as requests name it; NULL: none. */
 const char *params_field_of(const char *message);
@@ -191,8 +193,9 @@ json_t *params_text_of(const json_t *content, const char *where, const char *con
 
 /* ---- Fields of other servers: foreign.c ---- */
 
-/* Numbers of an object that are whole, but written as 3.0, become integers. */
-void foreign_make_whole(json_t *body);
+/* Numbers of an object that are whole, but written as 3.0, become integers; functions that may not be called
+ * are taken out. */
+void foreign_tidy(json_t *body, struct lenient *lenient);
 /* Reads the other names, before the fields that they stand for; not those that `own` has, which ends with a
  * NULL name. */
 bool foreign_read(struct params *params, const json_t *body, const struct params_field *own,
