@@ -291,7 +291,7 @@ void batch_write_results(struct batch *b)
     struct job *job;
     while (!b->status && (job = b->first) && job->result) {
         if (json_object_get(job->result, "error")) b->n_bad++;
-        char *text = json_dumps(job->result, JSON_REAL_PRECISION(7));
+        char *text = json_exact_text(job->result, 0); /* its id is the client's */
         if (!text || !json_object_get(job->result, "key"))
             b->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
         /* One write for each line, so that a kill leaves whole lines and at most one torn one. */

@@ -73,6 +73,50 @@ json_t *json_seed(uint64_t seed)
     return json_string(text);
 }
 
+json_t *json_rounded(double number, int digits)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", digits, number);
+    return json_real(strtod(text, NULL));
+}
+
+/* The number at `text`, of `length` bytes, with fewer digits if these say the same. Its length then. */
+static size_t shorten_number(char *text, size_t length)
+{
+    double number = strtod(text, NULL);
+    for (int digits = 15; digits < 17; digits++) {
+        char shorter[40];
+        int n = snprintf(shorter, sizeof shorter - 2, "%.*g", digits, number);
+        if (strtod(shorter, NULL) != number) continue;
+        if (!strpbrk(shorter, ".e")) n += snprintf(shorter + n, sizeof shorter - (size_t)n, ".0");
+        if ((size_t)n >= length) return length;
+        memcpy(text, shorter, (size_t)n);
+        return (size_t)n;
+    }
+    return length;
+}
+
+char *json_exact_text(const json_t *json, size_t flags)
+{
+    static const char of_numbers[] = "+-.0123456789Ee";
+    char *text = json_dumps(json, flags | JSON_REAL_PRECISION(17)), *to = text;
+    bool in_string = false;
+    for (char *from = text; from && *from;) {
+        size_t n = in_string ? 0 : strspn(from, of_numbers);
+        bool is_long = n > 15 && memchr(from, '.', n);
+        if (n == 0) {
+            if (*from == '"') in_string = !in_string;
+            n = in_string && *from == '\\' ? 2 : 1;
+        }
+        size_t kept = is_long ? shorten_number(from, n) : n;
+        memmove(to, from, kept);
+        to += kept;
+        from += n;
+    }
+    if (to) *to = '\0';
+    return text;
+}
+
 int json_check_objects(const char *path, const char *text, size_t size, const char *what, json_t **json)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;

@@ -26,6 +26,13 @@ json_t *json_count(uint64_t number);
 /* A seed, which may have 64 bits: as a text if Jansson has no such integer. */
 json_t *json_seed(uint64_t seed);
 
+/* A number that the program has measured or computed, of which so many digits are told. */
+json_t *json_rounded(double number, int digits);
+
+/* The text of a value whose numbers may be somebody else's: each reads back as the same double, with as few
+ * digits as that takes. `flags`: as json_dumps. The caller frees it. NULL: out of memory. */
+char *json_exact_text(const json_t *json, size_t flags);
+
 /* Reads a JSON text of a file: an array, whose elements are objects. *what: "messages". Errors name the file
  * ("-": standard input) and the line. */
 int json_check_objects(const char *path, const char *text, size_t size, const char *what, json_t **json);

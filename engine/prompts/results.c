@@ -51,7 +51,8 @@ static json_t *token_json(struct engine_model *model, int32_t token, float logpr
     for (size_t i = 0; i < text.length && bytes; i++)
         json_array_append_new(bytes, json_integer((unsigned char)text.data[i]));
     return json_pack("{s:o, s:i, s:o, s:o}", "token", json_text(text.data, text.length), "id", (int)token,
-                     "bytes", bytes, "logprob", isfinite(logprob) ? json_real((double)logprob) : json_null());
+                     "bytes", bytes, "logprob",
+                     isfinite(logprob) ? json_rounded((double)logprob, 7) : json_null());
 }
 
 json_t *logprobs_top_json(struct engine_model *model, const struct engine_event *event)
@@ -85,8 +86,9 @@ json_t *beam_results_json(const struct engine_event *event, bool tokens, const c
     for (uint32_t i = 0; i < event->n_beams; i++) {
         const struct engine_beam *beam = &event->beams[i];
         json_t *json =
-            json_pack("{s:o, s:f, s:f, s:s}", "text", json_text(beam->text.data, beam->text.length), "score",
-                      beam->score, "logprob", beam->logprob, end, name_of(beam->reason));
+            json_pack("{s:o, s:o, s:o, s:s}", "text", json_text(beam->text.data, beam->text.length), "score",
+                      json_rounded(beam->score, 7), "logprob", json_rounded(beam->logprob, 7), end,
+                      name_of(beam->reason));
         if (tokens && json) json_object_set_new(json, "tokens", ids_json(beam));
         json_array_append_new(array, json);
     }

@@ -64,7 +64,7 @@ json_t *openai_timings(const struct choice *choice)
 
 json_t *openai_logarithm(float logprob)
 {
-    return json_real(isfinite(logprob) && logprob > -9999 ? (double)logprob : -9999.0);
+    return json_rounded(isfinite(logprob) && logprob > -9999 ? (double)logprob : -9999.0, 9);
 }
 
 json_t *openai_number(float value)
@@ -194,8 +194,7 @@ bool chat_read(struct params *params, json_t *body, struct api_error *error)
                             "\"max_tokens\" and \"max_completion_tokens\" differ: give one");
     if (!params->messages) return api_error_in(error, "messages", "\"messages\" is missing");
     if (!params_check_pairs(params, body, error)) return false;
-    if (params->n_top > 0 && !params->logprobs)
-        return api_error_in(error, "top_logprobs", "\"top_logprobs\" goes with \"logprobs\": true");
+    if (!params_check_rivals(params, "\"logprobs\": true", error)) return false;
     if (params->free_tags && params->tools)
         return api_error_in(error, "reasoning_format", "\"reasoning_format\" none goes without \"tools\"");
     return !params->continues || params_continue_last(params, error);

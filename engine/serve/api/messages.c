@@ -216,6 +216,7 @@ void api_messages(struct exchange *exchange)
     struct generation *g = messages_create(exchange, &error);
     if (!g) return;
     if (!most || json_is_null(most)) api_error_in(&error, "max_tokens", "\"max_tokens\" is missing");
+    exchange_be_exact(exchange);
     generation_start(g, &error);
 }
 

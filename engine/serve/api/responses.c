@@ -307,6 +307,7 @@ void api_responses(struct exchange *exchange)
     struct api_error error = api_error_none(exchange);
     struct generation *g = generation_create(exchange, &format, "resp_");
     if (!g) return;
+    exchange_be_exact(exchange);
     struct answer *answer = g->state = calloc(1, sizeof *answer);
     if (answer) answer->output = json_array();
     if (answer && answer->output)

@@ -3,6 +3,7 @@
  * with it, by the handler until it has ended it, and by requests in a queue; each holds a reference. Whoever
  * gives back the last one logs it. */
 #include "io/files.h"
+#include "io/json.h"
 #include "serve/http/http.h"
 
 #include <stdarg.h>
@@ -559,11 +560,22 @@ void exchange_end(struct exchange *exchange)
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-#define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(9))
+void exchange_be_exact(struct exchange *exchange)
+{
+    exchange->is_exact = true;
+}
+
+/* NULL: out of memory. */
+static char *dump_answer(const struct exchange *exchange, const json_t *json)
+{
+    if (!json) return NULL;
+    return exchange->is_exact ? json_exact_text(json, JSON_COMPACT)
+                              : json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+}
 
 void exchange_answer_json(struct exchange *exchange, json_t *answer)
 {
-    char *text = answer ? json_dumps(answer, DUMP) : NULL;
+    char *text = dump_answer(exchange, answer);
     json_decref(answer);
     if (text && !exchange_lacks_memory(exchange))
         exchange_answer_bytes(exchange, 200, "application/json", text, strlen(text));
@@ -591,7 +603,7 @@ void sse_begin(struct exchange *exchange)
 void sse_send(struct exchange *exchange, const char *name, json_t *data)
 {
     struct text_buffer event = {0};
-    char *text = data ? json_dumps(data, DUMP) : NULL;
+    char *text = dump_answer(exchange, data);
     json_decref(data);
     int failed = text && !exchange_lacks_memory(exchange) ? 0 : 1;
     if (!failed && name)

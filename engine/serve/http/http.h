@@ -154,8 +154,10 @@ void exchange_count(struct exchange *exchange, uint64_t n_prompt, uint64_t n_reu
 
 /* ---- JSON and server-sent events ---- */
 
+/* From now on numbers of the answer have all their digits: they may be a client's, or a model's. */
+void exchange_be_exact(struct exchange *exchange);
 /* Answers 200 with JSON, whose reference is taken; NULL: out of memory, which is the answer. Numbers have the
- * digits that a float32 needs. */
+ * digits that a float32 needs, unless the answer is exact. */
 void exchange_answer_json(struct exchange *exchange, json_t *answer);
 /* Begins a stream of server-sent events, with pings while there are none: comments, or in Anthropic's API
  * events of that name. */

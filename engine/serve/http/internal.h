@@ -82,6 +82,7 @@ struct exchange {
     struct connection *from;          /* only while `connection` */
     bool handed_over;                 /* libmicrohttpd's thread: it has been answered or dispatched */
     bool was_listed;                  /* it is to be logged */
+    bool is_exact;                    /* numbers of the answer have all their digits */
     uint64_t json_lost;               /* json_memory_lost() when it began */
     bool told_late;                   /* under its lock: took longer than --time-limit */
 

@@ -71,7 +71,7 @@ Test(batch, bad_lines_have_their_places)
                          "{\"prompt\": \"a\", \"temprature\": 0, \"id\": 12}\n"
                          "{\"tokens\": [5, 99999]}\n"
                          "{\"prompt\": \"a\", \"tokens\": [1]}\n"
-                         "{\"id\": 1}\n"
+                         "{\"id\": 1234567890.55}\n"
                          "{\"prompt\": \"a\", \"top_p\": 7}\n"
                          "{\"prompt\": \"\xff\"}\n"
                          "[1]\n"
@@ -90,6 +90,7 @@ Test(batch, bad_lines_have_their_places)
     expect_text(text, 4, "error", "token 1 of the prompt is 99999");
     expect_text(text, 5, "error", "both");
     expect_text(text, 6, "error", "neither");
+    cr_assert(strstr(text, "\"id\": 1234567890.55,"), "%s", text);
     expect_text(text, 7, "error", "top_p is 7");
     expect_text(text, 8, "error", "not JSON");
     expect_text(text, 9, "error", "not a JSON object");

@@ -60,6 +60,32 @@ test('what is ignored is logged once', async () => {
     assert.equal(server.log().split('mood_of_the_day').length, 2, server.log());
 });
 
+test('what would change no text is ignored', async () => {
+    const functions = [{ name: 'f', parameters: schema }], most = { messages, max_tokens: 1 };
+    const rivals = await good('/v1/chat/completions', { ...most, top_logprobs: 2 });
+    assert.equal(rivals.choices[0].logprobs, null);
+    await good('/v1/responses', { input: 'x', max_output_tokens: 1, top_logprobs: 2 });
+    await good('/v1/chat/completions', { ...most, functions, function_call: 'none' });
+    for (const name of ['top_logprobs', 'functions']) assert.match(server.log(), new RegExp(`"${name}" of a request`));
+    for (const more of [{}, { function_call: 'auto' }]) await refused('/v1/chat/completions', { ...most, functions, ...more }, 'functions');
+    await refused('/v1/chat/completions', { ...most, functions, function_call: { name: 'f' } });
+    await refused('/v1/chat/completions', { ...most, functions: 5, function_call: 'none' }, 'functions');
+});
+
+test('numbers of calls, tools and metadata keep their digits', async () => {
+    const number = 1234567890.55;
+    const parameters = { type: 'object', properties: { n: { type: 'number', maximum: number } } };
+    const { content } = await good('/v1/messages', { messages, max_tokens: 60, grammar: call('f', { n: number }), tools: [{ name: 'f', input_schema: parameters }] });
+    assert.deepEqual(content[0].input, { n: number });
+    const tools = [{ type: 'function', name: 'f', parameters }];
+    const whole = await good('/v1/responses', { input: 'x', max_output_tokens: 1, tools, temperature: 0.7 });
+    const [first] = await good('/v1/responses', { input: 'x', max_output_tokens: 1, tools, temperature: 0.7, stream: true });
+    for (const response of [whole, first.response]) {
+        assert.equal(response.tools[0].parameters.properties.n.maximum, number);
+        assert.equal(response.temperature, 0.7);
+    }
+});
+
 test('what is logged is bounded', async () => {
     const other = await serve('--chat-template', template('hermes'));
     const names = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}`.repeat(40), i]));
