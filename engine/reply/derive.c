@@ -211,12 +211,13 @@ static bool find_python(struct span text, const char *name, const char *key, con
                         struct span *core)
 {
     struct span head, middle;
+    struct calls_reader reader = {0};
     size_t at = span_find(text, name), end;
     if (at == SIZE_MAX || !between(text, name, key, &head) || !between(text, key, value, &middle))
         return false;
     struct span open = span_from(text, at + strlen(name));
     if (!span_is(span_trim(head), "(") || middle.length == 0 || middle.data[0] != '=') return false;
-    json_t *arguments = literal_arguments(open.data, open.length, &end);
+    json_t *arguments = literal_arguments(&reader, open.data, open.length, &end);
     *core = (struct span){text.data + at, strlen(name) + end};
     bool good = arguments != NULL;
     json_decref(arguments);

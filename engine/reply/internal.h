@@ -33,54 +33,81 @@ static inline bool is_json_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
+/* ---- Who reads calls ---- */
+
+/* Whatever reads calls has one of these. Where memory runs out, it reads nothing, as if the text were no
+ * call, and says so here; nothing that was read is worth anything then. */
+struct calls_reader {
+    json_t *tools; /* an array of OpenAI's; NULL: none */
+    bool out_of_memory;
+};
+
+/* The value, which was just made: NULL means that there was no memory for it. */
+static inline json_t *calls_made(struct calls_reader *reader, json_t *made)
+{
+    if (!made) reader->out_of_memory = true;
+    return made;
+}
+
 /* ---- Complete calls (calls.c) ---- */
 
 /* The calls in `text`, as an array of {"name": string, "arguments": object, "id": string or absent}, at least
- * one. NULL: this is not a complete call, or there is no memory. `tools`, an array of OpenAI's tools or NULL,
- * says which of Qwen's parameters are strings, and which names are known: others need the form that APIs
- * demand of names. `cut`: the text may have gone on, so a program is not
- * complete. */
-json_t *calls_read(enum calls_form form, const struct reply_layout *layout, const char *text, size_t length,
-                   const json_t *tools, bool cut);
+ * one. NULL: this is not a complete call. The tools say which of Qwen's parameters are strings, and which
+ * names are known: others need the form that APIs demand of names. `cut`: the text may have gone on, so a
+ * program is not complete. */
+json_t *calls_read(struct calls_reader *reader, enum calls_form form, const struct reply_layout *layout,
+                   const char *text, size_t length, bool cut);
 
-/* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
-json_t *calls_make(json_t *name, json_t *arguments, json_t *id);
+/* A call; takes the references of `arguments` and `id`. NULL: not an object, or no name. */
+json_t *calls_make(struct calls_reader *reader, json_t *name, json_t *arguments, json_t *id);
 
 /* Appends calls that are objects: one value after the other, with white space, commas or semicolons between
  * them. False: one of them is none. */
-bool calls_read_objects(json_t *calls, struct span s, const struct reply_layout *layout);
+bool calls_read_objects(struct calls_reader *reader, json_t *calls, struct span s,
+                        const struct reply_layout *layout);
+
+/* A string. NULL: the text isn't UTF-8. */
+json_t *calls_string(struct calls_reader *reader, struct span text);
+/* Reads JSON as json_read does. */
+json_t *calls_json(struct calls_reader *reader, struct span text, size_t flags, json_error_t *where);
+/* Sets a member, or appends an element, whose reference is taken. False: it is NULL, or the key isn't
+ * UTF-8. */
+bool calls_set(struct calls_reader *reader, json_t *object, struct span key, json_t *value);
+bool calls_append(struct calls_reader *reader, json_t *array, json_t *value);
 
 /* ---- By a layout: layout.c ---- */
 
 /* The same for the text between the outer marks of a layout. */
-bool layout_read(json_t *calls, struct span s, const struct reply_layout *layout, const json_t *tools);
+bool layout_read(struct calls_reader *reader, json_t *calls, struct span s,
+                 const struct reply_layout *layout);
 /* Whether a text of calls ends within the value of an argument, which may hold any mark. */
 bool layout_is_open(const struct reply_layout *layout, const char *text, size_t length);
 
 /* An object in Gemma's notation, {key:value}, or the arguments of Python's, (key=value). New reference; NULL:
  * this is none. *end: where it ends. */
-json_t *literal_object(const char *text, size_t length, size_t *end);
-json_t *literal_arguments(const char *text, size_t length, size_t *end);
+json_t *literal_object(struct calls_reader *reader, const char *text, size_t length, size_t *end);
+json_t *literal_arguments(struct calls_reader *reader, const char *text, size_t length, size_t *end);
 /* A whole value in either. */
-json_t *literal_value(const char *text, size_t length);
+json_t *literal_value(struct calls_reader *reader, const char *text, size_t length);
 
 /* The key of a member KEY separator at *at, after white space. New reference; *at moves past the separator.
  * NULL: it is not complete, or none. */
-json_t *literal_key(const char *text, size_t length, char separator, size_t *at);
+json_t *literal_key(struct calls_reader *reader, const char *text, size_t length, char separator, size_t *at);
 /* Whether such a key and its separator may stand at `at` once more text has come. */
-bool literal_key_may_come(const char *text, size_t length, char separator, size_t at);
+bool literal_key_may_come(struct calls_reader *reader, const char *text, size_t length, char separator,
+                          size_t at);
 /* Whether a value that doesn't begin with a quotation mark has ended; a word ends with what follows it.
  * `scan` is where it begins, or what an earlier call has made of it. Each byte is looked at once. */
 bool literal_ends(struct literal_scan *scan, const char *text, size_t length);
 /* The value at *at, which moves past it. New reference; NULL: there is none. */
-json_t *literal_next(const char *text, size_t length, size_t *at);
+json_t *literal_next(struct calls_reader *reader, const char *text, size_t length, size_t *at);
 /* The length of the quotation mark that a string at the start of `text` begins with; 0: it is no string;
  * SIZE_MAX: that is not decided yet. */
 size_t literal_quote(const char *text, size_t length);
 /* Appends what is certain of a string's text after its mark `quote` to `out`. *used: how many bytes that is,
- * with the closing mark if *ended. False: this is no string, or no memory. */
-bool literal_string_part(const char *quote, const char *text, size_t length, struct text_buffer *out,
-                         size_t *used, bool *ended);
+ * with the closing mark if *ended. False: this is no string. */
+bool literal_string_part(struct calls_reader *reader, const char *quote, struct span text,
+                         struct text_buffer *out, size_t *used, bool *ended);
 
 /* ---- Values between marks: typed-values.c ---- */
 
@@ -89,8 +116,9 @@ bool literal_string_part(const char *quote, const char *text, size_t length, str
 /* What an argument may be: what the tools say, or `type`, the text before layout->after_type. */
 struct argument_type layout_type_of(const struct reply_layout *layout, const json_t *tools, struct span name,
                                     struct span key, struct span type);
-/* What the text between the marks stands for. New reference; NULL: it isn't UTF-8, or no memory. */
-json_t *layout_value_of(const struct reply_layout *layout, struct span text, struct argument_type type);
+/* What the text between the marks stands for. New reference; NULL: it isn't UTF-8. */
+json_t *layout_value_of(struct calls_reader *reader, const struct reply_layout *layout, struct span text,
+                        struct argument_type type);
 
 /* Whether one of the tools has this name, a string. */
 bool calls_is_tool(const json_t *tools, const json_t *name);
@@ -98,8 +126,9 @@ bool calls_is_tool(const json_t *tools, const json_t *name);
 /* A value as JSON, numbers with as few digits as say the same; the caller frees it. NULL: no memory. */
 char *calls_value_text(const json_t *value);
 
-/* An array of one call with the arguments `text`, a JSON object. NULL as above. Empty arguments are {}. */
-json_t *calls_named(const char *name, size_t name_length, const char *text, size_t length);
+/* An array of one call with the arguments `text`, a JSON object. NULL: this is none. Empty arguments are
+ * {}. */
+json_t *calls_named(struct calls_reader *reader, const char *name, const char *text, size_t length);
 
 /* ---- Marks (reply.c) ---- */
 
@@ -149,8 +178,8 @@ struct engine_reply {
     struct reply_layout own;           /* the template's, if that is the format's; its marks of reasoning */
     struct reply_mark *marks;          /* [n_marks], of the format, and those that families have besides */
     size_t n_marks;
-    bool begins[256]; /* by byte: some mark does with it */
-    json_t *tools;    /* NULL: calls are content */
+    bool begins[256];           /* by byte: some mark does with it */
+    struct calls_reader reader; /* without tools calls are content */
     void (*piece)(void *user, const struct engine_reply_piece *piece);
     void *user;
 
@@ -204,7 +233,7 @@ void reply_forget_lead(struct engine_reply *reply);
 int reply_give_up(struct engine_reply *reply, size_t length);
 
 /* `close`: the mark that ended the call; NULL: the reply did. */
-json_t *reply_read_calls(const struct engine_reply *reply, size_t length, const char *close);
+json_t *reply_read_calls(struct engine_reply *reply, size_t length, const char *close);
 /* Hands out what is new of calls in the first `length` bytes. `whole`: nothing more comes, and no limit cut
  * them. */
 int reply_follow_calls(struct engine_reply *reply, size_t length, bool whole);

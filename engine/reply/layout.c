@@ -266,8 +266,8 @@ static bool cut_value(struct span *s, const struct reply_layout *layout, const c
     return false;
 }
 
-static bool read_argument(struct span *s, const struct reply_layout *layout, struct span name,
-                          const json_t *tools, json_t *arguments)
+static bool read_argument(struct calls_reader *reader, struct span *s, const struct reply_layout *layout,
+                          struct span name, json_t *arguments)
 {
     struct span key, text, type = {0};
     char closing[2 * LAYOUT_MARK];
@@ -280,18 +280,18 @@ static bool read_argument(struct span *s, const struct reply_layout *layout, str
     key = span_trim(key);
     if (!layout_closing(layout, key.data, key.length, closing) || !cut_value(s, layout, closing, &text))
         return false;
-    struct argument_type known = layout_type_of(layout, tools, name, key, type);
+    struct argument_type known = layout_type_of(layout, reader->tools, name, key, type);
     return !json_object_getn(arguments, key.data, key.length) &&
-           json_object_setn_new(arguments, key.data, key.length, layout_value_of(layout, text, known)) == 0;
+           calls_set(reader, arguments, key, layout_value_of(reader, layout, text, known));
 }
 
 /* KEYED. NULL: these are none. */
-static json_t *read_arguments(struct span *s, const struct reply_layout *layout, struct span name,
-                              const json_t *tools)
+static json_t *read_arguments(struct calls_reader *reader, struct span *s, const struct reply_layout *layout,
+                              struct span name)
 {
-    json_t *arguments = json_object();
+    json_t *arguments = calls_made(reader, json_object());
     while (arguments && (*s = span_trim(*s), begins_argument(*s, layout))) {
-        if (read_argument(s, layout, name, tools, arguments)) continue;
+        if (read_argument(reader, s, layout, name, arguments)) continue;
         json_decref(arguments);
         arguments = NULL;
     }
@@ -299,16 +299,16 @@ static json_t *read_arguments(struct span *s, const struct reply_layout *layout,
 }
 
 /* An object in JSON, or in Gemma's notation. NULL: this is none. */
-static json_t *read_object(struct span *s, const struct reply_layout *layout)
+static json_t *read_object(struct calls_reader *reader, struct span *s, const struct reply_layout *layout)
 {
     json_error_t where;
     size_t end = 0;
     json_t *object;
     *s = span_trim(*s);
     if (layout->kind == LAYOUT_WORDS) {
-        object = literal_object(s->data, s->length, &end);
+        object = literal_object(reader, s->data, s->length, &end);
     } else {
-        object = json_read(s->data, s->length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
+        object = calls_json(reader, *s, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
         end = object ? (size_t)where.position : 0;
     }
     if (object) *s = span_from(*s, end);
@@ -316,7 +316,8 @@ static json_t *read_object(struct span *s, const struct reply_layout *layout)
 }
 
 /* One call. */
-static bool read_one(json_t *calls, struct span *s, const struct reply_layout *layout, const json_t *tools)
+static bool read_one(struct calls_reader *reader, json_t *calls, struct span *s,
+                     const struct reply_layout *layout)
 {
     struct span id = {0}, name;
     *s = span_trim(*s);
@@ -332,20 +333,20 @@ static bool read_one(json_t *calls, struct span *s, const struct reply_layout *l
         name = layout_name_of_number(name);
         if (name.length < whole.length) id = whole;
     }
-    json_t *arguments =
-        layout->kind == LAYOUT_KEYED ? read_arguments(s, layout, name, tools) : read_object(s, layout);
+    json_t *arguments = layout->kind == LAYOUT_KEYED ? read_arguments(reader, s, layout, name)
+                                                     : read_object(reader, s, layout);
     *s = span_trim(*s);
-    json_t *its_name = json_stringn(name.data, name.length);
+    json_t *its_name = calls_string(reader, name);
     bool good = arguments && pass_mark(s, layout_inner_end(layout));
     json_t *call =
-        good ? calls_make(its_name, arguments, id.length > 0 ? json_stringn(id.data, id.length) : NULL)
+        good ? calls_make(reader, its_name, arguments, id.length > 0 ? calls_string(reader, id) : NULL)
              : (json_decref(arguments), NULL);
     json_decref(its_name);
-    return json_array_append_new(calls, call) == 0;
+    return calls_append(reader, calls, call);
 }
 
 /* [NAME(KEY=LITERAL, …), …], with or without the brackets. */
-static bool read_python_calls(json_t *calls, struct span s)
+static bool read_python_calls(struct calls_reader *reader, json_t *calls, struct span s)
 {
     if (span_starts(s, "[") && s.data[s.length - 1] == ']')
         s = span_trim((struct span){s.data + 1, s.length - 2});
@@ -356,25 +357,25 @@ static bool read_python_calls(json_t *calls, struct span s)
         name = span_trim((struct span){s.data, n});
         if (n == s.length || name.length == 0) return false;
         s = span_from(s, n);
-        json_t *arguments = literal_arguments(s.data, s.length, &end);
-        json_t *its_name = json_stringn(name.data, name.length);
-        json_t *call = calls_make(its_name, arguments, NULL);
+        json_t *arguments = literal_arguments(reader, s.data, s.length, &end);
+        json_t *its_name = calls_string(reader, name);
+        json_t *call = calls_make(reader, its_name, arguments, NULL);
         json_decref(its_name);
-        if (json_array_append_new(calls, call) != 0) return false;
+        if (!calls_append(reader, calls, call)) return false;
         s = span_trim(span_from(s, end));
         if (span_starts(s, ",") || span_starts(s, ";")) s = span_trim(span_from(s, 1));
     }
     return json_array_size(calls) > 0;
 }
 
-bool layout_read(json_t *calls, struct span s, const struct reply_layout *layout, const json_t *tools)
+bool layout_read(struct calls_reader *reader, json_t *calls, struct span s, const struct reply_layout *layout)
 {
-    if (layout->kind == LAYOUT_OBJECTS) return calls_read_objects(calls, s, layout);
+    if (layout->kind == LAYOUT_OBJECTS) return calls_read_objects(reader, calls, s, layout);
     if (layout->kind == LAYOUT_PYTHON)
-        return span_starts(s, "{") || span_starts(s, "[{") ? calls_read_objects(calls, s, layout)
-                                                           : read_python_calls(calls, s);
+        return span_starts(s, "{") || span_starts(s, "[{") ? calls_read_objects(reader, calls, s, layout)
+                                                           : read_python_calls(reader, calls, s);
     while (s.length > 0) {
-        if (!read_one(calls, &s, layout, tools)) return false;
+        if (!read_one(reader, calls, &s, layout)) return false;
         s = span_trim(s);
         if (s.length > 0 && (s.data[0] == ',' || s.data[0] == ';')) s = span_trim(span_from(s, 1));
     }

@@ -5,12 +5,14 @@
 #include "common/json-read.h"
 #include "common/text.h"
 #include "reply/internal.h"
+#include "reply/span.h"
 
 #define MAX_DEPTH 64 /* nested values */
 
 static const char gemma_quote[] = "<|\"|>";
 
 struct reader {
+    struct calls_reader *calls;
     const char *text;
     size_t length, at;
     unsigned depth;
@@ -38,6 +40,19 @@ static bool pass(struct reader *r, char wanted)
 
 /* ---- Strings ---- */
 
+/* False: no memory. */
+static bool add_text(struct reader *r, struct text_buffer *text, const char *added, size_t length)
+{
+    bool good = text_buffer_add(text, added, length);
+    if (!good) r->calls->out_of_memory = true;
+    return good;
+}
+
+static json_t *literal_string(struct reader *r, const char *text, size_t length)
+{
+    return calls_string(r->calls, (struct span){text, length});
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -45,7 +60,7 @@ static int hex_digit(char c)
     return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
 }
 
-static bool add_character(struct text_buffer *text, unsigned long code)
+static bool add_character(struct reader *r, struct text_buffer *text, unsigned long code)
 {
     char bytes[4];
     size_t n = 0;
@@ -61,7 +76,7 @@ static bool add_character(struct text_buffer *text, unsigned long code)
         bytes[n++] = (char)(0x80 | (code >> 6 & 0x3F));
         bytes[n++] = (char)(0x80 | (code & 0x3F));
     }
-    return text_buffer_add(text, bytes, n);
+    return add_text(r, text, bytes, n);
 }
 
 /* \xHH, \uHHHH or \UHHHHHHHH, after the backslash. */
@@ -74,7 +89,8 @@ static bool read_code(struct reader *r, unsigned n_digits, struct text_buffer *t
         if (digit < 0) return false;
         code = code << 4 | (unsigned)digit;
     }
-    if (code < 0xD800 || code > 0xDBFF || n_digits != 4 || !is_at(r, "\\u")) return add_character(text, code);
+    if (code < 0xD800 || code > 0xDBFF || n_digits != 4 || !is_at(r, "\\u"))
+        return add_character(r, text, code);
     /* the other half of a pair, as JSON writes it */
     unsigned long low = 0;
     r->at += 2;
@@ -84,7 +100,7 @@ static bool read_code(struct reader *r, unsigned n_digits, struct text_buffer *t
         low = low << 4 | (unsigned)digit;
     }
     if (low < 0xDC00 || low > 0xDFFF) return false;
-    return add_character(text, 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF));
+    return add_character(r, text, 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF));
 }
 
 /* What follows a backslash. One that escapes nothing stands for itself. */
@@ -97,8 +113,8 @@ static bool read_escape(struct reader *r, struct text_buffer *text)
     const char *name = strchr(names, c);
     r->at++;
     if (c == '\n') return true;
-    if (c && name) return text_buffer_add(text, &bytes[name - names], 1);
-    return text_buffer_add(text, "\\", 1) && text_buffer_add(text, &c, 1);
+    if (c && name) return add_text(r, text, &bytes[name - names], 1);
+    return add_text(r, text, "\\", 1) && add_text(r, text, &c, 1);
 }
 
 /* A string in quotes of one kind. */
@@ -113,9 +129,9 @@ static json_t *read_quoted(struct reader *r)
         if (c == '\\')
             good = read_escape(r, &text);
         else if (!ended)
-            good = text_buffer_add(&text, &c, 1);
+            good = add_text(r, &text, &c, 1);
     }
-    json_t *string = good && ended ? json_stringn(text.data ? text.data : "", text.size) : NULL;
+    json_t *string = good && ended ? literal_string(r, text.data ? text.data : "", text.size) : NULL;
     text_buffer_free(&text);
     return string;
 }
@@ -129,7 +145,7 @@ static json_t *read_marked(struct reader *r)
                *end = r->at < r->length ? memmem(from, r->length - r->at, gemma_quote, n) : NULL;
     if (!end) return NULL;
     r->at += (size_t)(end - from) + n;
-    return json_stringn(from, (size_t)(end - from));
+    return literal_string(r, from, (size_t)(end - from));
 }
 
 static json_t *read_string(struct reader *r)
@@ -169,16 +185,16 @@ static json_t *read_word(struct reader *r)
             continue;
         return words[i].type == JSON_NULL ? json_null() : json_boolean(words[i].type == JSON_TRUE);
     }
-    json_t *value = json_read(word.data, word.length, JSON_DECODE_ANY, NULL);
-    return value ? value : json_stringn(word.data, word.length);
+    json_t *value = calls_json(r->calls, (struct span){word.data, word.length}, JSON_DECODE_ANY, NULL);
+    return value ? value : literal_string(r, word.data, word.length);
 }
 
 static json_t *read_list(struct reader *r, char end)
 {
-    json_t *list = json_array();
+    json_t *list = calls_made(r->calls, json_array());
     r->at++;
     while (list && !pass(r, end)) {
-        bool good = json_array_append_new(list, read_value(r)) == 0;
+        bool good = calls_append(r->calls, list, read_value(r));
         skip_space(r);
         good = good && (pass(r, ',') || (r->at < r->length && r->text[r->at] == end));
         if (good) continue;
@@ -200,17 +216,16 @@ static json_t *read_key(struct reader *r, char separator)
     skip_space(r);
     if (is_at_quote(r)) return read_string(r);
     struct engine_string word = read_bare_key(r, separator);
-    return word.length > 0 ? json_stringn(word.data, word.length) : NULL;
+    return word.length > 0 ? literal_string(r, word.data, word.length) : NULL;
 }
 
 /* A member: KEY separator VALUE. */
 static bool read_member(struct reader *r, char separator, json_t *object)
 {
     json_t *key = read_key(r, separator);
-    const char *name = json_string_value(key);
-    size_t length = json_string_length(key);
-    bool good = key && pass(r, separator) && !json_object_getn(object, name, length) &&
-                json_object_setn_new(object, name, length, read_value(r)) == 0;
+    const struct span name = {json_string_value(key), json_string_length(key)};
+    bool good = key && pass(r, separator) && !json_object_getn(object, name.data, name.length) &&
+                calls_set(r->calls, object, name, read_value(r));
     json_decref(key);
     return good;
 }
@@ -218,7 +233,7 @@ static bool read_member(struct reader *r, char separator, json_t *object)
 /* After its opening bracket, up to and with `end`. */
 static json_t *read_members(struct reader *r, char separator, char end)
 {
-    json_t *object = json_object();
+    json_t *object = calls_made(r->calls, json_object());
     while (object && !pass(r, end)) {
         bool good = read_member(r, separator, object);
         skip_space(r);
@@ -251,25 +266,25 @@ static json_t *read_value(struct reader *r)
     return value;
 }
 
-json_t *literal_object(const char *text, size_t length, size_t *end)
+json_t *literal_object(struct calls_reader *reader, const char *text, size_t length, size_t *end)
 {
-    struct reader r = {.text = text, .length = length};
+    struct reader r = {.calls = reader, .text = text, .length = length};
     json_t *object = pass(&r, '{') ? read_members(&r, ':', '}') : NULL;
     *end = r.at;
     return object;
 }
 
-json_t *literal_arguments(const char *text, size_t length, size_t *end)
+json_t *literal_arguments(struct calls_reader *reader, const char *text, size_t length, size_t *end)
 {
-    struct reader r = {.text = text, .length = length};
+    struct reader r = {.calls = reader, .text = text, .length = length};
     json_t *object = pass(&r, '(') ? read_members(&r, '=', ')') : NULL;
     *end = r.at;
     return object;
 }
 
-json_t *literal_value(const char *text, size_t length)
+json_t *literal_value(struct calls_reader *reader, const char *text, size_t length)
 {
-    struct reader r = {.text = text, .length = length};
+    struct reader r = {.calls = reader, .text = text, .length = length};
     json_t *value = read_value(&r);
     skip_space(&r);
     if (r.at == r.length) return value;
@@ -279,9 +294,9 @@ json_t *literal_value(const char *text, size_t length)
 
 /* ---- While they are written ---- */
 
-json_t *literal_key(const char *text, size_t length, char separator, size_t *at)
+json_t *literal_key(struct calls_reader *reader, const char *text, size_t length, char separator, size_t *at)
 {
-    struct reader r = {.text = text, .length = length, .at = *at};
+    struct reader r = {.calls = reader, .text = text, .length = length, .at = *at};
     json_t *key = read_key(&r, separator);
     if (key && pass(&r, separator)) {
         *at = r.at;
@@ -291,9 +306,10 @@ json_t *literal_key(const char *text, size_t length, char separator, size_t *at)
     return NULL;
 }
 
-bool literal_key_may_come(const char *text, size_t length, char separator, size_t at)
+bool literal_key_may_come(struct calls_reader *reader, const char *text, size_t length, char separator,
+                          size_t at)
 {
-    struct reader r = {.text = text, .length = length, .at = at};
+    struct reader r = {.calls = reader, .text = text, .length = length, .at = at};
     skip_space(&r);
     if (r.at == length || is_at_quote(&r)) {
         json_t *quoted = read_string(&r);
@@ -386,9 +402,9 @@ bool literal_ends(struct literal_scan *scan, const char *text, size_t length)
     return ends;
 }
 
-json_t *literal_next(const char *text, size_t length, size_t *at)
+json_t *literal_next(struct calls_reader *reader, const char *text, size_t length, size_t *at)
 {
-    struct reader r = {.text = text, .length = length, .at = *at};
+    struct reader r = {.calls = reader, .text = text, .length = length, .at = *at};
     json_t *value = read_value(&r);
     *at = r.at;
     return value;
@@ -403,17 +419,16 @@ size_t literal_quote(const char *text, size_t length)
 }
 
 /* The text up to a mark of Gemma's, or up to where one may begin. */
-static bool marked_string_part(const char *text, size_t length, struct text_buffer *out, size_t *used,
-                               bool *ended)
+static bool marked_string_part(struct reader *r, struct text_buffer *out, size_t *used, bool *ended)
 {
-    size_t n = strlen(gemma_quote);
-    const char *end = length > 0 ? memmem(text, length, gemma_quote, n) : NULL;
+    size_t n = strlen(gemma_quote), length = r->length;
+    const char *text = r->text, *end = length > 0 ? memmem(text, length, gemma_quote, n) : NULL;
     size_t size = end ? (size_t)(end - text) : length;
     for (size_t i = length < n ? 0 : length - n + 1; !end && i < length && size == length; i++)
         if (memcmp(text + i, gemma_quote, length - i) == 0) size = i;
     *ended = end != NULL;
     *used = end ? size + n : size;
-    return text_buffer_add(out, text, size);
+    return add_text(r, out, text, size);
 }
 
 /* How many bytes an escape at the start of `text` has, at most; SIZE_MAX: that is not decided yet. */
@@ -425,20 +440,20 @@ static size_t escape_length(const char *text, size_t length)
     return n > length ? SIZE_MAX : n;
 }
 
-bool literal_string_part(const char *quote, const char *text, size_t length, struct text_buffer *out,
-                         size_t *used, bool *ended)
+bool literal_string_part(struct calls_reader *reader, const char *quote, struct span text,
+                         struct text_buffer *out, size_t *used, bool *ended)
 {
-    struct reader r = {.text = text, .length = length};
+    struct reader r = {.calls = reader, .text = text.data, .length = text.length};
     bool good = true;
-    if (strcmp(quote, gemma_quote) == 0) return marked_string_part(text, length, out, used, ended);
-    for (*ended = false; good && !*ended && r.at < length;) {
-        if (text[r.at] == '\\' && escape_length(text + r.at, length - r.at) == SIZE_MAX) break;
-        char c = text[r.at++];
+    if (strcmp(quote, gemma_quote) == 0) return marked_string_part(&r, out, used, ended);
+    for (*ended = false; good && !*ended && r.at < r.length;) {
+        if (r.text[r.at] == '\\' && escape_length(r.text + r.at, r.length - r.at) == SIZE_MAX) break;
+        char c = r.text[r.at++];
         *ended = c == quote[0];
         if (c == '\\')
             good = read_escape(&r, out);
         else if (!*ended)
-            good = text_buffer_add(out, &c, 1);
+            good = add_text(&r, out, &c, 1);
     }
     *used = r.at;
     return good;

@@ -14,7 +14,7 @@
 /* Where the JSON goes. */
 struct partial_output {
     struct text_buffer *json;
-    bool *out_of_memory;
+    struct calls_reader *reader;
 };
 
 /* ---- Writing JSON ---- */
@@ -22,20 +22,25 @@ struct partial_output {
 static bool add_json(struct partial_output out, const char *text, size_t length)
 {
     if (text_buffer_add(out.json, text, length)) return true;
-    *out.out_of_memory = true;
+    out.reader->out_of_memory = true;
     return false;
+}
+
+/* Takes what json_dumps or its like have made of a value, without so many bytes at both ends. */
+static bool add_dump(struct partial_output out, char *dump, size_t without)
+{
+    bool good = dump && add_json(out, dump + without, strlen(dump) - 2 * without);
+    if (!dump) out.reader->out_of_memory = true;
+    free(dump);
+    return good;
 }
 
 /* How much of it is UTF-8, without zero bytes. */
 static size_t utf8_beginning(struct span text)
 {
-    size_t at = 0;
-    while (at < text.length && text.data[at]) {
-        size_t n = json_read_utf8(text.data + at, text.length - at);
-        if (n == 0 || n > text.length - at) break;
-        at += n;
-    }
-    return at;
+    size_t n = span_utf8(text);
+    const char *zero = n > 0 ? memchr(text.data, 0, n) : NULL;
+    return zero ? (size_t)(zero - text.data) : n;
 }
 
 /* A part of a string, without quotation marks, as far as it is UTF-8. False: it isn't to its end, or there is
@@ -43,22 +48,17 @@ static size_t utf8_beginning(struct span text)
 static bool add_characters(struct partial_output out, struct span text)
 {
     size_t n = utf8_beginning(text);
-    json_t *string = json_stringn(n > 0 ? text.data : "", n);
-    char *dump = json_dumps(string, JSON_ENCODE_ANY);
-    bool good = dump && add_json(out, dump + 1, strlen(dump) - 2);
-    if (!dump) *out.out_of_memory = true;
+    json_t *string = calls_string(out.reader, (struct span){n > 0 ? text.data : "", n});
+    bool good = string && add_dump(out, json_dumps(string, JSON_ENCODE_ANY), 1);
     json_decref(string);
-    free(dump);
     return good && n == text.length;
 }
 
 /* Takes the reference. */
 static bool add_value(struct partial_output out, json_t *value)
 {
-    char *dump = value ? calls_value_text(value) : NULL;
-    bool good = dump && add_json(out, dump, strlen(dump));
+    bool good = value && add_dump(out, calls_value_text(value), 0);
     json_decref(value);
-    free(dump);
     return good;
 }
 
@@ -66,13 +66,10 @@ static bool add_value(struct partial_output out, json_t *value)
 static bool add_key(struct partial_arguments *a, struct partial_output out, struct span key)
 {
     if (utf8_beginning(key) < key.length) return false;
-    if (!a->keys) a->keys = json_object();
+    if (!a->keys) a->keys = calls_made(out.reader, json_object());
     bool first = json_object_size(a->keys) == 0;
-    if (json_object_getn(a->keys, key.data, key.length)) return false;
-    if (json_object_setn_new(a->keys, key.data, key.length, json_true()) != 0) {
-        *out.out_of_memory = true;
-        return false;
-    }
+    if (!a->keys || json_object_getn(a->keys, key.data, key.length)) return false;
+    if (!calls_set(out.reader, a->keys, key, json_true())) return false;
     return add_json(out, first ? "{\"" : ", \"", first ? 2 : 3) && add_characters(out, key) &&
            add_json(out, "\": ", 3);
 }
@@ -163,8 +160,8 @@ static enum partial_found read_keyed_value(struct partial_arguments *a, const st
     size_t end, next = 0;
     enum partial_found found = find_end_of_value(a, text, &end, &next);
     if (a->value == PARTIAL_WAITS && found == FOUND) {
-        json_t *value =
-            layout_value_of(text->layout, (struct span){text->data + a->at, end - a->at}, a->type);
+        json_t *value = layout_value_of(text->reader, text->layout,
+                                        (struct span){text->data + a->at, end - a->at}, a->type);
         if (!add_value(out, value)) return NONE;
     } else if (a->value == PARTIAL_WAITS) {
         if (!begins_string(a, text, end)) return MORE;
@@ -207,7 +204,7 @@ static enum partial_found read_keyed_key(struct partial_arguments *a, const stru
         at += strlen(layout->value);
     }
     struct span name = {json_string_value(a->name), json_string_length(a->name)};
-    a->type = layout_type_of(layout, text->tools, name, key, type);
+    a->type = layout_type_of(layout, text->reader->tools, name, key, type);
     if (!layout_closing(layout, key.data, key.length, a->closing)) return NONE;
     a->at = a->searched = at;
     a->n_open = 0;
@@ -244,9 +241,8 @@ static enum partial_found read_literal_string(struct partial_arguments *a, const
     struct text_buffer characters = {0};
     size_t used = 0;
     bool ended = false;
-    bool read = literal_string_part(a->closing, text->data + a->at,
-                                    whole_characters(text->data, a->at, text->length) - a->at, &characters,
-                                    &used, &ended);
+    struct span rest = {text->data + a->at, whole_characters(text->data, a->at, text->length) - a->at};
+    bool read = literal_string_part(text->reader, a->closing, rest, &characters, &used, &ended);
     bool good = add_characters(out, (struct span){characters.data, characters.size}) && read;
     text_buffer_free(&characters);
     a->at += used;
@@ -274,7 +270,7 @@ static enum partial_found read_literal_value(struct partial_arguments *a, const 
         return add_json(out, "\"", 1) ? FOUND : NONE;
     }
     if (!literal_ends(&a->scan, text->data, text->length)) return MORE;
-    json_t *value = literal_next(text->data, text->length, &at);
+    json_t *value = literal_next(text->reader, text->data, text->length, &at);
     a->at = at;
     a->value = PARTIAL_BETWEEN;
     a->parted = true;
@@ -285,7 +281,7 @@ static enum partial_found read_literal_key(struct partial_arguments *a, const st
                                            char separator, struct partial_output out)
 {
     size_t at = a->at;
-    json_t *key = literal_key(text->data, text->length, separator, &at);
+    json_t *key = literal_key(text->reader, text->data, text->length, separator, &at);
     if (!key) return MORE;
     bool good = add_key(a, out, (struct span){json_string_value(key), json_string_length(key)});
     json_decref(key);
@@ -329,10 +325,9 @@ static enum partial_found next_literal(struct partial_arguments *a, const struct
 /* ---- Any ---- */
 
 enum partial_found partial_arguments_next(struct partial_arguments *a, enum partial_notation notation,
-                                          const struct partial_text *text, struct text_buffer *json,
-                                          bool *out_of_memory)
+                                          const struct partial_text *text, struct text_buffer *json)
 {
-    struct partial_output out = {json, out_of_memory};
+    struct partial_output out = {json, text->reader};
     ENGINE_ASSERT(notation != NOTATION_JSON);
     ENGINE_ASSERT(a->at <= text->length);
     if (a->lost) return NONE;

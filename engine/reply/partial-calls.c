@@ -41,7 +41,8 @@ static enum partial_found read_head_string(const struct partial_text *text, size
     for (; *at < text->length; ++*at) {
         if (text->data[*at] == '"') {
             ++*at;
-            *string = json_read(text->data + from, *at - from, JSON_DECODE_ANY, NULL);
+            *string =
+                calls_json(text->reader, (struct span){text->data + from, *at - from}, JSON_DECODE_ANY, NULL);
             return *string ? FOUND : NONE;
         }
         if (text->data[*at] == '\\') ++*at;
@@ -64,7 +65,7 @@ static enum partial_found read_head_member(const struct partial_text *text, size
     if (found != FOUND) return found;
     if (is_layout_key(text, "-", true)) { /* the key is the name */
         found = pass_byte(text, at, '{');
-        head->name = json_string(key);
+        head->name = calls_made(text->reader, json_string(key));
         head->arguments = *at - 1;
         head->complete = true;
         return found;
@@ -109,11 +110,10 @@ static enum partial_found read_object_head(const struct partial_text *text, size
     return found;
 }
 
-static json_t *trimmed_string(const char *text, size_t length)
+/* The text between two places, without white space around it. */
+static json_t *string_between(const struct partial_text *text, size_t from, size_t to)
 {
-    while (length > 0 && is_json_space(*text)) text++, length--;
-    while (length > 0 && is_json_space(text[length - 1])) length--;
-    return json_stringn(text, length);
+    return calls_string(text->reader, span_trim((struct span){text->data + from, to - from}));
 }
 
 /* The arguments, after `at` and white space. */
@@ -132,16 +132,16 @@ static enum partial_found read_mistral_head(const struct partial_text *text, str
     size_t end = partial_find(text, 0, mark), id = partial_find(text, 0, id_mark),
            brace = partial_find(text, 0, "{");
     if (brace < end) {
-        head->name = trimmed_string(text->data, brace);
+        head->name = string_between(text, 0, brace);
         return read_bare(text, brace, head);
     }
     if (end == SIZE_MAX) return MORE;
     if (id < end) {
         size_t from = id + strlen(id_mark);
-        head->name = trimmed_string(text->data, id);
-        head->id = trimmed_string(text->data + from, end - from);
+        head->name = string_between(text, 0, id);
+        head->id = string_between(text, from, end);
     } else {
-        head->name = trimmed_string(text->data, end);
+        head->name = string_between(text, 0, end);
     }
     return read_bare(text, end + strlen(mark), head);
 }
@@ -154,16 +154,16 @@ static enum partial_found read_deepseek_head(const struct partial_text *text, st
     if (end == SIZE_MAX) return MORE;
     size_t after = end + strlen(mark), begin = partial_skip_space(text, after);
     if (begin == text->length || text->data[begin] == '{') {
-        head->name = trimmed_string(text->data, end);
+        head->name = string_between(text, 0, end);
         return read_bare(text, begin, head);
     }
     size_t fence = partial_find(text, begin, block), brace = partial_find(text, begin, "{");
     if (brace < fence) {
-        head->name = trimmed_string(text->data + after, brace - after);
+        head->name = string_between(text, after, brace);
         return read_bare(text, brace, head);
     }
     if (fence == SIZE_MAX) return MORE;
-    head->name = trimmed_string(text->data + after, fence - after);
+    head->name = string_between(text, after, fence);
     return read_bare(text, fence + strlen(block), head);
 }
 
@@ -189,7 +189,7 @@ static enum partial_found read_layout_name(const struct partial_text *text, size
     if (layout->before_name[0]) {
         size_t name = partial_find(text, *at, layout->before_name);
         if (name == SIZE_MAX) return MORE;
-        head->id = trimmed_string(text->data + *at, name - *at);
+        head->id = string_between(text, *at, name);
         *at = name + strlen(layout->before_name);
     }
     size_t end = mark[0] ? partial_find(text, *at, mark) : *at;
@@ -200,8 +200,8 @@ static enum partial_found read_layout_name(const struct partial_text *text, size
     struct span id = span_trim((struct span){text->data + *at, end - *at});
     struct span name = layout->numbered ? layout_name_of_number(id) : id;
     if (name.length == 0) return NONE;
-    head->name = json_stringn(name.data, name.length);
-    if (id.length > name.length) head->id = json_stringn(id.data, id.length);
+    head->name = calls_string(text->reader, name);
+    if (id.length > name.length) head->id = calls_string(text->reader, id);
     *at = end + strlen(mark);
     return FOUND;
 }
@@ -242,7 +242,7 @@ static enum partial_found read_literal_head(const struct partial_text *text, siz
     if (python) {
         end = partial_find(text, at, "(");
         if (end == SIZE_MAX) return MORE;
-        head->name = trimmed_string(text->data + at, end - at);
+        head->name = string_between(text, at, end);
         at = end + 1;
     } else {
         found = read_layout_name(text, &at, "{", head);
@@ -252,9 +252,9 @@ static enum partial_found read_literal_head(const struct partial_text *text, siz
     at = key = partial_skip_space(text, at);
     head->complete = true;
     if (at < text->length && text->data[at] == (python ? ')' : '}')) return FOUND;
-    json_t *first = literal_key(text->data, text->length, python ? '=' : ':', &key);
+    json_t *first = literal_key(text->reader, text->data, text->length, python ? '=' : ':', &key);
     if (first) return json_decref(first), FOUND;
-    head->complete = literal_key_may_come(text->data, text->length, python ? '=' : ':', at);
+    head->complete = literal_key_may_come(text->reader, text->data, text->length, python ? '=' : ':', at);
     return head->complete ? MORE : NONE;
 }
 
@@ -291,7 +291,7 @@ static enum partial_found read_head(const struct partial_text *text, size_t from
     enum partial_found found = find_notation(text, from, &head->notation);
     if (found != FOUND) return found;
     if (text->function) {
-        head->name = json_string(text->function);
+        head->name = calls_made(text->reader, json_string(text->function));
         return read_bare(text, from, head);
     }
     if (first == text->length) return MORE;
@@ -371,13 +371,14 @@ static enum partial_found read_tail(const struct partial_text *text, size_t *at)
     }
 }
 
-static void tell_beginning(const struct head *head, struct partial_news *news)
+static void tell_beginning(const struct partial_text *text, const struct head *head,
+                           struct partial_news *news)
 {
     bool has_id = json_string_length(head->id) > 0;
     news->begins = true;
     news->name = strdup(json_string_value(head->name));
     news->id = has_id ? strdup(json_string_value(head->id)) : NULL;
-    news->out_of_memory = !news->name || (has_id && !news->id);
+    if (!news->name || (has_id && !news->id)) text->reader->out_of_memory = true;
 }
 
 static void begin_call(struct partial *p, const struct partial_text *text, struct partial_news *news)
@@ -385,10 +386,10 @@ static void begin_call(struct partial *p, const struct partial_text *text, struc
     struct head head = {0};
     enum partial_found found = read_head(text, p->from, &head);
     if (found == MORE && text->length - p->from > MAX_HEAD) found = NONE;
-    if (found == FOUND && !calls_is_tool(text->tools, head.name)) found = NONE;
+    if (found == FOUND && !calls_is_tool(text->reader->tools, head.name)) found = NONE;
     if (found == NONE) p->phase = PARTIAL_LOST;
     if (found == FOUND) {
-        tell_beginning(&head, news);
+        tell_beginning(text, &head, news);
         p->phase = PARTIAL_ARGUMENTS;
         p->at = head.arguments;
         p->depth = 0;
@@ -412,15 +413,14 @@ void partial_reset(struct partial *p)
 /* The arguments in another notation than JSON. False: nothing new. */
 static bool next_arguments(struct partial *p, const struct partial_text *text, struct partial_news *news)
 {
-    enum partial_found found =
-        partial_arguments_next(&p->arguments, p->notation, text, &news->made, &news->out_of_memory);
+    enum partial_found found = partial_arguments_next(&p->arguments, p->notation, text, &news->made);
     news->arguments = (struct engine_string){news->made.size > 0 ? news->made.data : "", news->made.size};
     news->ends = found == FOUND;
     if (news->ends) {
         p->phase = PARTIAL_TAIL;
         p->at = p->after = p->arguments.at;
     }
-    return news->begins || news->ends || news->made.size > 0 || news->out_of_memory;
+    return news->begins || news->ends || news->made.size > 0;
 }
 
 bool partial_next(struct partial *p, const struct partial_text *text, struct partial_news *news)
@@ -464,7 +464,7 @@ bool partial_awaits(const struct partial *p, const struct partial_text *text, st
     bool awaits = p->phase == PARTIAL_HEAD && read_head(text, p->from, &head) == MORE && head.complete &&
                   json_string_length(head.name) > 0;
     if (news) *news = (struct partial_news){.arguments = {"", 0}};
-    if (awaits && news && calls_is_tool(text->tools, head.name)) tell_beginning(&head, news);
+    if (awaits && news && calls_is_tool(text->reader->tools, head.name)) tell_beginning(text, &head, news);
     if (news) news->ends = news->begins;
     json_decref(head.name);
     json_decref(head.id);

@@ -83,24 +83,28 @@ struct partial {
     struct partial_arguments arguments; /* other than JSON */
 };
 
+struct calls_reader;
+
 /* What the text is. */
 struct partial_text {
     enum calls_form form;
     const struct reply_layout *layout; /* CALLS_LAYOUT, and that of the elements of Hermes and BARE */
     const char *function;              /* the tool, if it is known already; else NULL */
     const char *data;
-    size_t length;       /* not less than before; what was there before is unchanged */
-    bool whole;          /* nothing more comes, and no limit cut it */
-    const json_t *tools; /* as calls_read has them */
+    size_t length; /* not less than before; what was there before is unchanged */
+    bool whole;    /* nothing more comes, and no limit cut it */
+    struct calls_reader *reader;
 };
 
 struct partial_news {
     bool begins, ends;       /* a call */
     char *name, *id;         /* if it begins, for the caller to free; the id may be NULL */
-    bool out_of_memory;      /* for the name, the id, or the arguments */
     struct text_buffer made; /* for the caller to free: the arguments, if they are not the text's own */
     struct engine_string arguments;
 };
+
+/* Where memory runs out for one of the following, the text's reader says so, and what was found is worth
+ * nothing. */
 
 /* Frees what belongs to it and makes it all zero. */
 void partial_reset(struct partial *partial);
@@ -152,7 +156,6 @@ enum partial_found partial_follows(const struct partial_text *text, size_t at);
 
 /* Appends what is new of the arguments as JSON to `json`. FOUND: they have ended. */
 enum partial_found partial_arguments_next(struct partial_arguments *arguments, enum partial_notation notation,
-                                          const struct partial_text *text, struct text_buffer *json,
-                                          bool *out_of_memory);
+                                          const struct partial_text *text, struct text_buffer *json);
 
 #endif

@@ -119,15 +119,15 @@ static int hand_out_calls(struct engine_reply *reply, const json_t *calls, size_
     return ENGINE_OK;
 }
 
-json_t *reply_read_calls(const struct engine_reply *reply, size_t length, const char *close)
+json_t *reply_read_calls(struct engine_reply *reply, size_t length, const char *close)
 {
-    return reply->opened ? calls_read(reply->opened->form, reply->layout, reply->held.data, length,
-                                      reply->tools, !close && reply->cut)
-                         : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
+    if (!reply->opened) return calls_named(&reply->reader, reply->function, reply->held.data, length);
+    return calls_read(&reply->reader, reply->opened->form, reply->layout, reply->held.data, length,
+                      !close && reply->cut);
 }
 
 /* `whole`: nothing more comes, and no limit cut it. */
-static struct partial_text followed_text(const struct engine_reply *reply, size_t length, bool whole)
+static struct partial_text followed_text(struct engine_reply *reply, size_t length, bool whole)
 {
     enum calls_form form = reply->opened ? reply->opened->form : CALLS_OBJECTS;
     return (struct partial_text){.form = form,
@@ -136,7 +136,12 @@ static struct partial_text followed_text(const struct engine_reply *reply, size_
                                  .data = reply->held.data,
                                  .length = length,
                                  .whole = whole,
-                                 .tools = reply->tools};
+                                 .reader = &reply->reader};
+}
+
+static int check_memory(const struct engine_reply *reply)
+{
+    return reply->reader.out_of_memory ? error_memory("a tool call") : ENGINE_OK;
 }
 
 static int hand_out_news(struct engine_reply *reply, struct partial_news *news, uint32_t flags)
@@ -152,12 +157,11 @@ static int hand_out_news(struct engine_reply *reply, struct partial_news *news, 
                                        .id = news->id};
     if (news->begins) piece.flags |= ENGINE_REPLY_CALL_BEGINS;
     if (news->ends) piece.flags |= ENGINE_REPLY_CALL_ENDS;
-    bool out_of_memory = news->out_of_memory;
-    if (!out_of_memory) reply->piece(reply->user, &piece);
+    if (!reply->reader.out_of_memory) reply->piece(reply->user, &piece);
     free(news->name);
     free(news->id);
     text_buffer_free(&news->made);
-    return out_of_memory ? error_memory("a tool call") : ENGINE_OK;
+    return check_memory(reply);
 }
 
 int reply_follow_calls(struct engine_reply *reply, size_t length, bool whole)
@@ -166,7 +170,7 @@ int reply_follow_calls(struct engine_reply *reply, size_t length, bool whole)
     struct partial_news news;
     int status = ENGINE_OK;
     while (!status && partial_next(&reply->partial, &text, &news)) status = hand_out_news(reply, &news, 0);
-    return status;
+    return status ? status : check_memory(reply);
 }
 
 /* A call that a limit cut where its arguments would have begun: with *is_one, it has been handed out, with
@@ -176,7 +180,7 @@ static int end_before_arguments(struct engine_reply *reply, size_t length, bool 
     struct partial_text text = followed_text(reply, length, false);
     struct partial_news news;
     *is_one = reply->follows && partial_awaits(&reply->partial, &text, &news) && news.begins;
-    return *is_one ? hand_out_news(reply, &news, ENGINE_REPLY_CALL_CUT) : ENGINE_OK;
+    return *is_one ? hand_out_news(reply, &news, ENGINE_REPLY_CALL_CUT) : check_memory(reply);
 }
 
 /* Whether the text, after white space, is the beginning of a mark that may come now. */
@@ -224,12 +228,13 @@ int reply_end_call(struct engine_reply *reply, size_t length, const char *close,
     struct partial_text text = followed_text(reply, length, !cut);
     int status = reply->follows ? reply_follow_calls(reply, length, !cut) : ENGINE_OK;
     json_t *calls = status ? NULL : reply_read_calls(reply, length, close);
+    if (!status) status = check_memory(reply);
     if (!status && reply->partial.n_begun > 0) {
         status = end_followed(reply, calls, length, close);
     } else if (!status) {
         /* Arguments that have not begun are not {}. */
         bool awaits = cut && partial_awaits(&reply->partial, &text, NULL);
-        if (awaits) status = end_before_arguments(reply, length, &is_one);
+        status = awaits ? end_before_arguments(reply, length, &is_one) : check_memory(reply);
         bool is_call = calls && !awaits;
         if (!status && is_call) status = hand_out_calls(reply, calls, 0);
         if (is_call || is_one || (cut && is_cut_head(reply))) {

@@ -161,7 +161,7 @@ bool reply_mark_is_active(const struct engine_reply *reply, const struct reply_m
     if (reply->state == REPLY_CALL && bare != (mark->form == CALLS_BARE)) return false;
     if (mark->from == REPLY_CONTENT && mark->to == REPLY_CONTENT && mark->form == CALLS_BARE)
         return reply->after_bare;
-    return reply->tools || (mark->to != REPLY_CALL && mark->to != REPLY_BETWEEN);
+    return reply->reader.tools || (mark->to != REPLY_CALL && mark->to != REPLY_BETWEEN);
 }
 
 /* ---- The ends of states ---- */
@@ -213,7 +213,7 @@ static int read_header(struct engine_reply *reply, size_t length)
         to.length -= strlen("functions.");
     }
     reply->trim = true;
-    if (to.length > 0 && reply->tools) {
+    if (to.length > 0 && reply->reader.tools) {
         free(reply->function);
         reply->function = strndup(to.data, to.length);
         if (!reply->function) return error_memory("a tool call");
@@ -421,7 +421,7 @@ static bool leave_start(struct engine_reply *reply, bool last)
             drop_held(reply, space + n);
             return true;
         }
-        if (reply->tools && reply->format == ENGINE_REPLY_LLAMA3 && reply->held.data[space] == '{') {
+        if (reply->reader.tools && reply->format == ENGINE_REPLY_LLAMA3 && reply->held.data[space] == '{') {
             reply->state = REPLY_CALL;
             reply->opened = &reply_bare_call;
             return true;
@@ -495,6 +495,7 @@ static int advance_reply(struct engine_reply *reply, bool last)
         }
         if (((mark || last) && is_json_call(reply)) || (!mark && last && is_keyed_call(reply)))
             mark = find_end_of_call(reply, mark, &at);
+        if (reply->reader.out_of_memory) return error_memory("a tool call");
         if (mark) {
             int status = pass_mark(reply, mark, at);
             if (status) return status;
@@ -503,7 +504,8 @@ static int advance_reply(struct engine_reply *reply, bool last)
         if (last) return finish_reply(reply);
         if (reply->state != REPLY_CONTENT && reply->state != REPLY_REASONING) return ENGINE_OK;
         /* White space may turn out to stand before a mark. */
-        bool drops = reply->state == REPLY_REASONING || reply->tools || reply->format == ENGINE_REPLY_GPT_OSS;
+        bool drops =
+            reply->state == REPLY_REASONING || reply->reader.tools || reply->format == ENGINE_REPLY_GPT_OSS;
         while (drops && at > 0 && is_json_space(reply->held.data[at - 1])) at--;
         int status = reply_hand_out(
             reply, reply->state == REPLY_CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING,
@@ -594,7 +596,7 @@ const char *reply_end_of_reasoning(const struct engine_reply *reply, bool again)
 {
     static const char answers[] = "<|end|><|start|>assistant<|channel|>final<|message|>";
     ENGINE_ASSERT(reply->state == REPLY_REASONING);
-    if (!reply->reasoning) return again || !reply->tools ? answers : "<|end|>";
+    if (!reply->reasoning) return again || !reply->reader.tools ? answers : "<|end|>";
     return reply->reasoning[1].text;
 }
 
@@ -615,12 +617,12 @@ int reply_create(const struct engine_reply_options *options, const struct reply_
     made->follows = (options->flags & ENGINE_REPLY_CALLS_AS_WRITTEN) != 0;
     if (options->tools) {
         json_error_t where;
-        made->tools = json_read_text(options->tools, JSON_REJECT_DUPLICATES, &where);
-        if (!made->tools && json_read_lacked_memory(&where))
+        made->reader.tools = json_read_text(options->tools, JSON_REJECT_DUPLICATES, &where);
+        if (!made->reader.tools && json_read_lacked_memory(&where))
             status = error_memory("tools");
-        else if (!made->tools)
+        else if (!made->reader.tools)
             status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: line %d: %s", where.line, where.text);
-        else if (!json_is_array(made->tools))
+        else if (!json_is_array(made->reader.tools))
             status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: it should be an array");
     }
     if (!status) status = collect_marks(made);
@@ -671,7 +673,7 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
 void engine_reply_destroy(struct engine_reply *reply)
 {
     if (!reply) return;
-    json_decref(reply->tools);
+    json_decref(reply->reader.tools);
     partial_reset(&reply->partial);
     free(reply->marks);
     free(reply->function);

@@ -58,10 +58,21 @@ static inline bool span_cut(struct span *s, const char *mark, struct span *befor
     return true;
 }
 
-/* A whole JSON value, or NULL. */
-static inline json_t *span_json(struct span s)
+/* How much of it is UTF-8. */
+static inline size_t span_utf8(struct span s)
 {
-    return json_read(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    size_t at = 0;
+    while (at < s.length) {
+        size_t n = json_read_utf8(s.data + at, s.length - at);
+        if (n == 0) break;
+        at += n;
+    }
+    return at;
+}
+
+static inline bool span_is_utf8(struct span s)
+{
+    return span_utf8(s) == s.length;
 }
 
 #endif

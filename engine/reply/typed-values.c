@@ -86,29 +86,30 @@ static const json_t *schema_of_parameter(const json_t *tools, struct span name, 
 }
 
 /* What templates write that print values as they are: Python's words and literals. */
-static json_t *python_value(struct span text, unsigned types)
+static json_t *python_value(struct calls_reader *reader, struct span text, unsigned types)
 {
     if (types == ANY) return NULL;
     if (types & FLAG && span_is(text, "True")) return json_true();
     if (types & FLAG && span_is(text, "False")) return json_false();
     if (types & NOTHING && span_is(text, "None")) return json_null();
     bool list = types & ARRAY && span_starts(text, "["), object = types & OBJECT && span_starts(text, "{");
-    return list || object ? literal_value(text.data, text.length) : NULL;
+    return list || object ? literal_value(reader, text.data, text.length) : NULL;
 }
 
 /* The value that a text stands for: a string where only strings are allowed, else what its JSON says, if that
  * is allowed. */
-static json_t *typed_value(struct span text, unsigned types)
+static json_t *typed_value(struct calls_reader *reader, struct span text, unsigned types)
 {
     struct span trimmed = span_trim(text);
-    json_t *value = types == TEXT ? NULL : span_json(trimmed);
-    if (!value && types != TEXT) value = python_value(trimmed, types);
+    json_t *value =
+        types == TEXT ? NULL : calls_json(reader, trimmed, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    if (!value && types != TEXT) value = python_value(reader, trimmed, types);
     /* A string that may stand without quotes keeps those that it has. */
     if (value && types & TEXT && types != ANY && (json_is_string(value) || !(type_of_value(value) & types))) {
         json_decref(value);
         value = NULL;
     }
-    return value ? value : json_stringn(text.data, text.length);
+    return value ? value : calls_string(reader, text);
 }
 
 /* XML's way to write a text with marks in it. */
@@ -137,12 +138,12 @@ struct argument_type layout_type_of(const struct reply_layout *layout, const jso
 
 /* ---- Values within values ---- */
 
-static json_t *nested_value(const struct reply_layout *layout, struct span text, struct argument_type type,
-                            unsigned depth);
+static json_t *nested_value(struct calls_reader *reader, const struct reply_layout *layout, struct span text,
+                            struct argument_type type, unsigned depth);
 
 /* A member of an object, or an item. False: this is none. */
-static bool add_member(const struct reply_layout *layout, struct span *s, const json_t *schema,
-                       json_t *object, json_t *array, unsigned depth)
+static bool add_member(struct calls_reader *reader, const struct reply_layout *layout, struct span *s,
+                       const json_t *schema, json_t *object, json_t *array, unsigned depth)
 {
     struct span key, value;
     char closing[2 * LAYOUT_MARK];
@@ -159,35 +160,37 @@ static bool add_member(const struct reply_layout *layout, struct span *s, const 
     const json_t *its = item ? json_object_get(schema, "items")
                              : json_object_getn(json_object_get(schema, "properties"), key.data, key.length);
     struct argument_type type = {.schema = its, .types = types_of_schema(its, 2)};
-    json_t *made = nested_value(layout, value, type, depth);
-    return (item ? json_array_append_new(array, made)
-                 : json_object_setn_new(object, key.data, key.length, made)) == 0;
+    json_t *made = nested_value(reader, layout, value, type, depth);
+    return item ? calls_append(reader, array, made) : calls_set(reader, object, key, made);
 }
 
 /* An array if the schema says so or, without one, if all keys are "item". */
-static json_t *nested_value(const struct reply_layout *layout, struct span text, struct argument_type type,
-                            unsigned depth)
+static json_t *nested_value(struct calls_reader *reader, const struct reply_layout *layout, struct span text,
+                            struct argument_type type, unsigned depth)
 {
     struct span s = span_trim(text);
-    if (type.types == ARRAY && s.length == 0) return json_array();
-    if (type.types == OBJECT && s.length == 0) return json_object();
+    if (type.types == ARRAY && s.length == 0) return calls_made(reader, json_array());
+    if (type.types == OBJECT && s.length == 0) return calls_made(reader, json_object());
     if (type.types == TEXT || depth == 0 || !span_starts(s, layout->key))
-        return typed_value(text, type.types);
+        return typed_value(reader, text, type.types);
     bool lists = span_starts(span_from(s, strlen(layout->key)), "item>") && type.types & ARRAY;
-    json_t *array = lists ? json_array() : NULL, *object = lists ? NULL : json_object();
+    json_t *array = lists ? calls_made(reader, json_array()) : NULL,
+           *object = lists ? NULL : calls_made(reader, json_object());
     bool good = array || object;
     for (; good && s.length > 0; s = span_trim(s))
-        good = span_starts(s, layout->key) && add_member(layout, &s, type.schema, object, array, depth - 1);
+        good = span_starts(s, layout->key) &&
+               add_member(reader, layout, &s, type.schema, object, array, depth - 1);
     if (good) return lists ? array : object;
     json_decref(array);
     json_decref(object);
-    return typed_value(text, type.types);
+    return typed_value(reader, text, type.types);
 }
 
-json_t *layout_value_of(const struct reply_layout *layout, struct span text, struct argument_type type)
+json_t *layout_value_of(struct calls_reader *reader, const struct reply_layout *layout, struct span text,
+                        struct argument_type type)
 {
-    if (layout->nested) return nested_value(layout, text, type, 32);
+    if (layout->nested) return nested_value(reader, layout, text, type, 32);
     if (layout->lines && span_starts(text, "\n")) text = span_from(text, 1);
     if (layout->lines && text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
-    return typed_value(without_cdata(text), type.types);
+    return typed_value(reader, without_cdata(text), type.types);
 }
