@@ -1,7 +1,8 @@
 /* json-read.h: reads JSON into Jansson's values. Jansson's own reader, json_loadb, isn't used: 2.14 doesn't
  * notice when a string can't grow, and then reads and writes past its end. This reader stops when memory runs
  * out. It also reads integers of more than 64 bits as doubles, as JavaScript does, because JSON doesn't limit
- * numbers (RFC 8259, section 6). Its messages are Jansson's. */
+ * numbers (RFC 8259, section 6). Its messages are Jansson's, and it allocates as Jansson does, so that whoever
+ * gives Jansson other functions (json_set_alloc_funcs) sees each failure. */
 #ifndef COMMON_JSON_READ_H
 #define COMMON_JSON_READ_H
 
@@ -34,6 +35,8 @@ struct json_reader {
     char *string;  /* of JSON_READ_STRING: [n_string] bytes and a NUL, with room for [room] */
     size_t n_string, room;
     json_error_t *error;
+    json_malloc_t allocate; /* Jansson's */
+    json_free_t release;
 };
 
 /* ---- Mistakes ---- */
@@ -149,9 +152,9 @@ static inline bool json_read_is_hex(int byte)
 static inline bool json_read_reserve(struct json_reader *reader, size_t size)
 {
     if (size <= reader->room) return true;
-    free(reader->string);
+    reader->release(reader->string);
     reader->room = size < SIZE_MAX / 2 ? 2 * size : size;
-    reader->string = malloc(reader->room);
+    reader->string = reader->allocate(reader->room);
     if (reader->string) return true;
     reader->room = 0;
     json_read_no_memory(reader);
@@ -378,7 +381,7 @@ static inline bool json_read_element(struct json_reader *reader, json_t *array)
     return false;
 }
 
-/* A copy of the current key, which the caller frees. */
+/* A copy of the current key, which the caller releases. */
 static inline char *json_read_key(struct json_reader *reader, const json_t *object)
 {
     if (reader->token != JSON_READ_STRING)
@@ -388,9 +391,9 @@ static inline char *json_read_key(struct json_reader *reader, const json_t *obje
     else if ((reader->flags & JSON_REJECT_DUPLICATES) && json_object_get(object, reader->string))
         json_read_fail(reader, json_error_duplicate_key, "duplicate object key");
     else {
-        char *key = strdup(reader->string);
+        char *key = reader->allocate(reader->n_string + 1);
         if (!key) json_read_no_memory(reader);
-        return key;
+        return key ? memcpy(key, reader->string, reader->n_string + 1) : NULL;
     }
     return NULL;
 }
@@ -409,7 +412,7 @@ static inline bool json_read_member(struct json_reader *reader, json_t *object)
     }
     bool good = value && json_object_set_new_nocheck(object, key, value) == 0;
     if (value && !good) json_read_no_memory(reader);
-    free(key);
+    reader->release(key);
     return good;
 }
 
@@ -488,11 +491,12 @@ static inline json_t *json_read(const char *text, size_t length, size_t flags, j
     json_error_t own = {0};
     struct json_reader reader = {
         .text = text, .length = length, .flags = flags, .error = error ? error : &own};
+    json_get_alloc_funcs(&reader.allocate, &reader.release);
     *reader.error = (json_error_t){.line = -1, .column = -1, .source = "<buffer>"};
     json_t *json = json_read_all(&reader);
     if (json) reader.error->position = (int)reader.at;
     json_decref(reader.value);
-    free(reader.string);
+    reader.release(reader.string);
     return json;
 }
 

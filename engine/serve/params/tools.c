@@ -224,17 +224,18 @@ json_t *params_custom_arguments(json_t *input)
  * pair of them. */
 #define MAX_ESCAPE 12
 
-static json_t *complete_arguments(const char *text, size_t size)
+/* False: no memory. */
+static bool complete_arguments(const char *text, size_t size, json_t **object)
 {
-    json_t *object = NULL;
     char *copy = malloc(size + 3);
-    for (size_t n = size; copy && !object && n > 0 && n + MAX_ESCAPE > size; n--) {
+    *object = NULL;
+    for (size_t n = size; copy && !*object && n > 0 && n + MAX_ESCAPE > size; n--) {
         memcpy(copy, text, n);
         memcpy(copy + n, "\"}", 2);
-        object = json_read(copy, n + 2, JSON_ALLOW_NUL, NULL);
+        *object = json_read(copy, n + 2, JSON_ALLOW_NUL, NULL);
     }
     free(copy);
-    return object;
+    return copy != NULL;
 }
 
 json_t *params_custom_input(const json_t *arguments)
@@ -243,7 +244,7 @@ json_t *params_custom_input(const json_t *arguments)
     size_t size = json_string_length(arguments);
     if (!text) return json_string("");
     json_t *object = json_read(text, size, JSON_ALLOW_NUL, NULL);
-    if (!object) object = complete_arguments(text, size);
+    if (!object && !complete_arguments(text, size, &object)) return NULL;
     json_t *input = json_object_get(object, "input");
     input = json_is_string(input) ? json_incref(input) : json_string("");
     json_decref(object);
