@@ -250,13 +250,37 @@ static bool ends_value(struct span s, const struct reply_layout *layout)
     return s.length == 0 || begins_argument(s, layout) || (end[0] && span_starts(s, end));
 }
 
+/* Where a value ends that the model has not closed: with the call, if another one follows or nothing does.
+ * Looks from `from` up to `to`; SIZE_MAX: nowhere. */
+static size_t find_unclosed(struct span s, const struct reply_layout *layout, size_t from, size_t to)
+{
+    const char *mark = layout_unclosed_end(layout);
+    for (size_t n = strlen(mark), at; n > 0 && from < to; from = at + n) {
+        at = span_find(span_from(s, from), mark);
+        if (at == SIZE_MAX || from + at >= to) return SIZE_MAX;
+        at += from;
+        struct span rest = span_trim(span_from(s, at + n));
+        if (rest.length == 0 || span_starts(rest, layout->begin)) return at;
+    }
+    return SIZE_MAX;
+}
+
 /* A value, up to a mark after which the call goes on. */
 static bool cut_value(struct span *s, const struct reply_layout *layout, const char *closing,
                       struct span *value)
 {
-    size_t at = 0, end;
+    size_t at = 0, end = 0, before;
     uint32_t n_open = 0;
-    while ((end = layout_find_closing(layout, closing, s->data, s->length, &at, &n_open)) != SIZE_MAX) {
+    while (end != SIZE_MAX) {
+        before = at;
+        end = layout_find_closing(layout, closing, s->data, s->length, &at, &n_open);
+        size_t unclosed = find_unclosed(*s, layout, before, end == SIZE_MAX ? s->length : end);
+        if (unclosed != SIZE_MAX) {
+            *value = (struct span){s->data, unclosed};
+            *s = span_from(*s, unclosed);
+            return true;
+        }
+        if (end == SIZE_MAX) return false;
         at = end + strlen(closing);
         if (!ends_value(span_from(*s, at), layout)) continue;
         *value = (struct span){s->data, end};
@@ -375,6 +399,7 @@ bool layout_read(struct calls_reader *reader, json_t *calls, struct span s, cons
         return span_starts(s, "{") || span_starts(s, "[{") ? calls_read_objects(reader, calls, s, layout)
                                                            : read_python_calls(reader, calls, s);
     while (s.length > 0) {
+        if (layout_has_one(layout) && json_array_size(calls) > 0) return false;
         if (!read_one(reader, calls, &s, layout)) return false;
         s = span_trim(s);
         if (s.length > 0 && (s.data[0] == ',' || s.data[0] == ';')) s = span_trim(span_from(s, 1));

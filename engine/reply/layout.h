@@ -103,4 +103,18 @@ static inline const char *layout_inner_end(const struct reply_layout *layout)
     return layout->open[0] ? layout->end : "";
 }
 
+/* Whether there is but one call between the outer marks, which are its own. */
+static inline bool layout_has_one(const struct reply_layout *layout)
+{
+    return !layout->open[0] && layout->kind != LAYOUT_OBJECTS && layout->kind != LAYOUT_PYTHON;
+}
+
+/* KEYED: the mark that also ends a value which the model has not closed, if another call or nothing follows
+ * it; "": none. Values may hold single marks of any kind, so where calls have but one at their end, that
+ * doesn't end them. */
+static inline const char *layout_unclosed_end(const struct reply_layout *layout)
+{
+    return layout->nested ? "" : layout_inner_end(layout);
+}
+
 #endif

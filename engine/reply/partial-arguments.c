@@ -115,6 +115,31 @@ enum partial_found partial_follows(const struct partial_text *text, size_t at)
     return key == MORE || last == MORE ? MORE : NONE;
 }
 
+/* Where before `to` a value ends that isn't closed: with the call, if another one follows or nothing does.
+ * MORE: it may be *end. */
+static enum partial_found find_unclosed(struct partial_arguments *a, const struct partial_text *text,
+                                        size_t to, size_t *end)
+{
+    const char *mark = layout_unclosed_end(text->layout);
+    enum partial_found found = NONE;
+    if (!mark[0]) return NONE;
+    for (; a->unclosed < to; a->unclosed++) {
+        const char *at = memchr(text->data + a->unclosed, mark[0], to - a->unclosed);
+        a->unclosed = at ? (size_t)(at - text->data) : to;
+        if (!at) return NONE;
+        found = partial_mark(text, a->unclosed, mark);
+        if (found == FOUND) {
+            size_t next = partial_skip_space(text, a->unclosed + strlen(mark));
+            bool last = next == text->length;
+            found = !last ? partial_mark(text, next, text->layout->begin) : text->whole ? FOUND : MORE;
+        }
+        if (found == NONE) continue;
+        *end = a->unclosed;
+        return found;
+    }
+    return NONE;
+}
+
 /* The end of the value, and what follows its mark. MORE: the value goes at least up to *end. */
 static enum partial_found find_end_of_value(struct partial_arguments *a, const struct partial_text *text,
                                             size_t *end, size_t *next)
@@ -126,16 +151,23 @@ static enum partial_found find_end_of_value(struct partial_arguments *a, const s
     for (;;) {
         *end =
             layout_find_closing(text->layout, a->closing, text->data, text->length, &a->searched, &a->n_open);
+        size_t unclosed = SIZE_MAX;
+        enum partial_found found = find_unclosed(a, text, *end == SIZE_MAX ? text->length : *end, &unclosed);
+        if (found == FOUND) {
+            *end = *next = unclosed;
+            return FOUND;
+        }
         if (*end == SIZE_MAX) {
             *end = text->length - a->searched < n ? a->searched : text->length - n + 1;
             while (*end < text->length && partial_mark(text, *end, a->closing) == NONE &&
                    (!nested || partial_mark(text, *end, opening) == NONE))
                 ++*end;
             a->searched = *end;
+            if (unclosed < *end) *end = unclosed;
             return MORE;
         }
         *next = *end + n;
-        enum partial_found found = partial_follows(text, *next);
+        found = partial_follows(text, *next);
         if (found != NONE) return found;
         a->searched = *next;
     }
@@ -159,14 +191,13 @@ static enum partial_found read_keyed_value(struct partial_arguments *a, const st
 {
     size_t end, next = 0;
     enum partial_found found = find_end_of_value(a, text, &end, &next);
-    if (a->value == PARTIAL_WAITS && found == FOUND) {
-        json_t *value = layout_value_of(text->reader, text->layout,
-                                        (struct span){text->data + a->at, end - a->at}, a->type);
-        if (!add_value(out, value)) return NONE;
-    } else if (a->value == PARTIAL_WAITS) {
-        if (!begins_string(a, text, end)) return MORE;
+    if (a->value == PARTIAL_WAITS && begins_string(a, text, end)) {
         a->value = PARTIAL_STRING;
         if (!add_json(out, "\"", 1)) return NONE;
+    } else if (a->value == PARTIAL_WAITS) {
+        if (found != FOUND) return MORE;
+        struct span value = {text->data + a->at, end - a->at};
+        if (!add_value(out, layout_value_of(text->reader, text->layout, value, a->type))) return NONE;
     }
     if (a->value == PARTIAL_STRING) {
         if (text->layout->lines && end > a->at && text->data[end - 1] == '\n') end--;
@@ -206,7 +237,7 @@ static enum partial_found read_keyed_key(struct partial_arguments *a, const stru
     struct span name = {json_string_value(a->name), json_string_length(a->name)};
     a->type = layout_type_of(layout, text->reader->tools, name, key, type);
     if (!layout_closing(layout, key.data, key.length, a->closing)) return NONE;
-    a->at = a->searched = at;
+    a->at = a->searched = a->unclosed = at;
     a->n_open = 0;
     a->value = PARTIAL_WAITS;
     return add_key(a, out, key) ? FOUND : NONE;

@@ -291,7 +291,7 @@ static enum partial_found read_head(const struct partial_text *text, size_t from
     enum partial_found found = find_notation(text, from, &head->notation);
     if (found != FOUND) return found;
     if (text->function) {
-        head->name = calls_made(text->reader, json_string(text->function));
+        head->name = calls_string(text->reader, (struct span){text->function, strlen(text->function)});
         return read_bare(text, from, head);
     }
     if (first == text->length) return MORE;
@@ -439,6 +439,7 @@ bool partial_next(struct partial *p, const struct partial_text *text, struct par
         return news->begins || p->at > from;
     }
     if (p->phase == PARTIAL_TAIL && p->notation != NOTATION_JSON) {
+        if (layout_has_one(text->layout)) return false;
         p->phase = PARTIAL_HEAD;
         p->from = p->after;
         return p->from < text->length && partial_next(p, text, news);

@@ -59,6 +59,7 @@ struct literal_scan {
 struct partial_arguments {
     size_t at;       /* what has been read */
     size_t searched; /* KEYED: no mark that ends the value begins before this */
+    size_t unclosed; /* KEYED: nor does one that ends the call with it, before this */
     uint32_t n_open; /* KEYED: elements within the value that are open there and have its name */
     json_t *name;    /* the tool's */
     json_t *keys;    /* an object of those that have come */

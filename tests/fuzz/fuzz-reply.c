@@ -2,7 +2,7 @@
  * it is derived, whether tools were offered, and whether a limit cut the reply; the rest is the end of a
  * prompt, a zero and the reply, or the reply alone. However the reply is cut into pieces, the same content,
  * reasoning and calls come out, and each whole call's arguments are a JSON object. Calls as they are written
- * begin and end, and none is missing that comes whole otherwise. */
+ * begin and end, and none is missing that comes whole otherwise; its pieces together are the same arguments. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +21,8 @@ struct transcript {
     char *text;
     size_t length, capacity;
     uint32_t part, n_calls;
+    size_t arguments; /* where those of the last call begin */
+    json_t *calls;    /* [name, arguments] of each; null: they are cut, or no object */
     bool in_call, as_written;
 };
 
@@ -34,6 +36,18 @@ static void append(struct transcript *out, const char *text, size_t length)
     }
     memcpy(out->text + out->length, text, length);
     out->length += length;
+}
+
+/* A call has ended. */
+static void add_arguments(struct transcript *out, uint32_t flags)
+{
+    size_t n = out->length - out->arguments;
+    json_t *read = flags & ENGINE_REPLY_CALL_CUT || n == 0
+                       ? NULL
+                       : json_loadb(out->text + out->arguments, n, JSON_REJECT_DUPLICATES, NULL);
+    json_array_append_new(json_array_get(out->calls, out->n_calls - 1),
+                          json_is_object(read) ? json_incref(read) : json_null());
+    json_decref(read);
 }
 
 static void write_piece(void *user, const struct engine_reply_piece *piece)
@@ -52,17 +66,23 @@ static void write_piece(void *user, const struct engine_reply_piece *piece)
             json_decref(arguments);
         }
         out->in_call = !ends;
-        if (begins) append(out, piece->name, strlen(piece->name) + 1);
+        if (begins) {
+            append(out, piece->name, strlen(piece->name) + 1);
+            out->arguments = out->length;
+            json_array_append_new(out->calls, json_pack("[o]", json_string_nocheck(piece->name)));
+        }
     } else {
         must(piece->text.length > 0 && !out->in_call);
     }
     append(out, piece->text.data, piece->text.length);
+    if (piece->part == ENGINE_REPLY_CALL && piece->flags & ENGINE_REPLY_CALL_ENDS)
+        add_arguments(out, piece->flags);
 }
 
 static struct transcript read_in_pieces(struct engine_reply_options options, bool cut, const char *text,
                                         size_t length, size_t step)
 {
-    struct transcript out = {.as_written = options.flags != 0};
+    struct transcript out = {.as_written = options.flags != 0, .calls = json_array()};
     struct engine_reply *reply;
     options.user = &out;
     must(engine_reply_create(&options, &reply) == ENGINE_OK);
@@ -75,22 +95,45 @@ static struct transcript read_in_pieces(struct engine_reply_options options, boo
     return out;
 }
 
-/* Reads the reply in pieces of several lengths; the number of its calls. */
-static uint32_t check_divisions(struct engine_reply_options options, bool cut, const char *text,
-                                size_t length)
+static void drop(struct transcript *out)
+{
+    json_decref(out->calls);
+    free(out->text);
+}
+
+/* Reads the reply in pieces of several lengths. */
+static struct transcript check_divisions(struct engine_reply_options options, bool cut, const char *text,
+                                         size_t length)
 {
     static const size_t steps[] = {1, 3, 17};
     struct transcript whole = read_in_pieces(options, cut, text, length, length ? length : 1);
-    uint32_t n_calls = whole.n_calls;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         struct transcript pieces = read_in_pieces(options, cut, text, length, steps[i]);
         must(pieces.length == whole.length && pieces.n_calls == whole.n_calls);
         must(whole.length == 0 || memcmp(pieces.text, whole.text, whole.length) == 0);
-        free(pieces.text);
+        drop(&pieces);
     }
-    free(whole.text);
-    return n_calls;
+    return whole;
 }
+
+/* Calls as they are written, if they are the whole ones, have the same arguments. */
+static void check_arguments(const struct transcript *whole, const struct transcript *written)
+{
+    json_t *call;
+    size_t i;
+    must(written->n_calls >= whole->n_calls);
+    if (written->n_calls > whole->n_calls) return;
+    json_array_foreach(whole->calls, i, call)
+    {
+        json_t *other = json_array_get(written->calls, i), *arguments = json_array_get(other, 1);
+        if (!json_equal(json_array_get(call, 0), json_array_get(other, 0))) return;
+        must(json_is_null(arguments) || json_equal(json_array_get(call, 1), arguments));
+    }
+}
+
+static const char tools[] = "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"s\":{\"type\":"
+                            "\"string\"},\"n\":{\"type\":\"integer\"},\"m\":{\"type\":\"array\",\"items\":"
+                            "{\"type\":\"array\"}}}}}}]";
 
 /* Templates by which a format is found; the calls of all but the first are in a form that is derived. */
 #define TURNS(call)                                                                                          \
@@ -121,8 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool derives = choice >= ENGINE_REPLY_TEMPLATE;
     struct engine_reply_options options = {.struct_size = sizeof options,
                                            .format = derives ? ENGINE_REPLY_AUTO : choice,
-                                           .tools =
-                                               data[0] & 128 ? NULL : "[{\"function\":{\"name\":\"f\"}}]",
+                                           .tools = data[0] & 128 ? NULL : tools,
                                            .template_text = templates[derives ? choice % N_TEMPLATES : 0],
                                            .piece = write_piece};
     const char *text = (const char *)data + 1;
@@ -134,8 +176,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         text = zero + 1;
     }
     bool cut = data[0] & 64;
-    uint32_t n_whole = check_divisions(options, cut, text, length);
+    struct transcript whole = check_divisions(options, cut, text, length);
     options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
-    must(check_divisions(options, cut, text, length) >= n_whole);
+    struct transcript written = check_divisions(options, cut, text, length);
+    check_arguments(&whole, &written);
+    drop(&whole);
+    drop(&written);
     return 0;
 }

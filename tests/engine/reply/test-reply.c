@@ -284,6 +284,9 @@ static const struct {
     {ENGINE_REPLY_HERMES, "Write <function=NAME> and </function>.",
      "\nC:Write <function=NAME> and </function>."},
     {ENGINE_REPLY_HERMES, "x <function=f and", "\nC:x <function=f and"},
+    /* Between marks of its own there is one call. */
+    {ENGINE_REPLY_HERMES, "<function=f>g>\n</function>", "\nC:<function=f>g>\n</function>"},
+    {ENGINE_REPLY_GLM, "<tool_call>f g</tool_call>", "\nC:<tool_call>f g</tool_call>"},
     {ENGINE_REPLY_GLM,
      "<think>Hm.</think>I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>12</arg_value>\n"
      "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>f\n</tool_call>",
@@ -757,7 +760,7 @@ Test(reply, marked_calls_cut)
     expect_as_written(ENGINE_REPLY_GLM, "<tool_call>f", "\n0:f({})");
     /* A mistake in the arguments of a call that has begun. */
     expect_as_written(ENGINE_REPLY_HERMES,
-                      "<tool_call>\n<function=f>\n<parameter=a>\n1\n</function>\n</tool_call> b",
+                      "<tool_call>\n<function=f>\n<parameter=a>\n1\n</function> </x>\n</tool_call> b",
                       "\n0:f({\"a\": …)");
     expect_as_written(ENGINE_REPLY_HERMES,
                       "<tool_call><function=f><parameter=a>1</parameter><parameter=a>2</parameter></function>"
@@ -1284,6 +1287,47 @@ Test(reply, elements_within_elements)
         snprintf(text + n, sizeof text - n, "%s</invoke>\n%s</tool_call>", mark, mark);
         snprintf(parts, sizeof parts, "\n0:f(%s)", cases[i][1]);
         expect_of_template(MINIMAX_M3, text, parts);
+    }
+}
+
+/* Of a string that isn't UTF-8 the same comes, whether it is whole or not. */
+Test(reply, broken_characters_as_written)
+{
+    struct engine_reply_options options = as_written(ENGINE_REPLY_GLM);
+    options.tools = typed_tools;
+    expect_of(options, "<tool_call>f<arg_key>s</arg_key><arg_value>ab\xC3(</arg_value></tool_call>",
+              "\n0:f({\"s\": \"ab…)");
+}
+
+/* A value that the model forgets to close ends with its call, if another one or the end of all calls follows,
+ * and what comes then is read as otherwise. */
+Test(reply, unclosed_values)
+{
+    static const struct {
+        uint32_t format;
+        const char *text, *parts;
+    } cases[] = {
+        {ENGINE_REPLY_HERMES,
+         "I look.\n<tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call>\nDone.",
+         "\nC:I look.\n0:f({\"s\": \"a\"})\nC:\nDone."},
+        {ENGINE_REPLY_HERMES,
+         "<tool_call><function=f><parameter=n>1</parameter><parameter=s>a </function> "
+         "b</function></tool_call>"
+         "<tool_call><function=g></function></tool_call> ok",
+         "\n0:f({\"n\": 1, \"s\": \"a </function> b\"})\n1:g({})\nC:ok"},
+        {ENGINE_REPLY_MINIMAX,
+         "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"s\">a\n</invoke>\n<invoke name=\"f\">\n"
+         "<parameter name=\"n\">2</invoke>\n</minimax:tool_call>\nDone.",
+         "\n0:f({\"s\": \"a\\n\"})\n1:f({\"n\": 2})\nC:Done."},
+        {ENGINE_REPLY_HERMES,
+         "<tool_call><function=f><parameter=s></tool_call> </function> x</parameter></function></tool_call>",
+         "\n0:f({\"s\": \"</tool_call> </function> x\"})"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct engine_reply_options options = {.format = cases[i].format, .tools = typed_tools};
+        expect_of(options, cases[i].text, cases[i].parts);
+        options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+        expect_of(options, cases[i].text, cases[i].parts);
     }
 }
 
