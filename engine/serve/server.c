@@ -224,6 +224,8 @@ static void server_reload(struct server *server)
     systemd_notify("READY=1");
 }
 
+#define LAST_SECONDS 1 /* for requests that are cut short to end with an error */
+
 /* Waits for the exchanges in progress, unless another signal comes. */
 static void server_finish(struct server *server, const sigset_t *set)
 {
@@ -235,6 +237,8 @@ static void server_finish(struct server *server, const sigset_t *set)
     }
     if (http_busy(server->http) > 0) {
         server_log("%s cut short", count_text(http_busy(server->http), "request is", "requests are").text);
+        http_expire(server->http);
+        http_wait(server->http, LAST_SECONDS);
         http_abandon(server->http);
     }
 }

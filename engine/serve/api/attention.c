@@ -142,8 +142,9 @@ static int look_compute(struct look *look, struct attention_map *map)
 static void look_fail(struct look *look, int status)
 {
     if (atomic_load(&look->gone)) {
-        api_error_in(&look->error, NULL, GONE_MESSAGE);
-        look->error.status = GONE_STATUS;
+        struct exchange_end_reason why = exchange_why_gone(look->exchange);
+        api_error_in(&look->error, NULL, "%s", why.message);
+        look->error.status = why.status;
     } else if (should_stop(look)) {
         api_error_in(&look->error, NULL, "the server is shutting down");
         look->error.status = 503;

@@ -356,6 +356,7 @@ static const struct format format = {
     .end_choice = chat_end_choice,
     .end = chat_end,
     .failed = openai_stream_failed,
+    .last_words = OPENAI_LAST_WORDS,
     .free_choice = openai_free_tokens,
 };
 

@@ -337,6 +337,7 @@ static const struct format format = {
     .end_choice = completions_end_choice,
     .end = completions_end,
     .failed = openai_stream_failed,
+    .last_words = OPENAI_LAST_WORDS,
     .free_choice = free_legacy,
 };
 

@@ -271,6 +271,7 @@ static const struct format format = {
     .end_choice = infill_end_choice,
     .end = infill_end,
     .failed = openai_stream_failed,
+    .last_words = OPENAI_LAST_WORDS,
     .free_choice = openai_free_tokens,
 };
 

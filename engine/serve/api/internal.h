@@ -32,6 +32,11 @@ void openai_free_tokens(struct choice *choice);
 json_t *openai_logarithm(float logprob);
 /* A float32 as it was typed: 0.95 is not 0.949999988. */
 json_t *openai_number(float value);
+
+/* A stream's last event where memory has run out. */
+#define OPENAI_LAST_WORDS                                                                                    \
+    "data: {\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\",\"param\":null,"  \
+    "\"code\":null}}\n\n"
 /* Sends {"error": {…}} in a stream. */
 void openai_stream_failed(struct generation *generation, const struct api_error *error);
 

@@ -171,8 +171,10 @@ static void messages_failed(struct generation *g, const struct api_error *error)
 {
     messages_send(g, "error",
                   json_pack("{s:{s:s, s:o}}", "error", "type",
-                            error->status < 500 ? "invalid_request_error" : "api_error", "message",
-                            json_line(error->message)));
+                            error->status < 500    ? "invalid_request_error"
+                            : error->status == 504 ? "timeout_error"
+                                                   : "api_error",
+                            "message", json_line(error->message)));
 }
 
 static void messages_free_answer(struct generation *g)
@@ -191,6 +193,8 @@ static const struct format format = {
     .call = messages_take_call,
     .end = messages_end,
     .failed = messages_failed,
+    .last_words = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":"
+                  "\"out of memory (an answer)\"}}\n\n",
     .free_generation = messages_free_answer,
     .follows = true,
 };

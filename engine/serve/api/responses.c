@@ -298,6 +298,8 @@ static const struct format format = {
     .call = responses_take_call,
     .end = responses_end,
     .failed = responses_failed,
+    .last_words = "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":"
+                  "\"out of memory (an answer)\",\"param\":null}\n\n",
     .free_generation = responses_free_answer,
     .follows = true,
 };

@@ -65,10 +65,9 @@ void group_fail_with(struct group *group, unsigned status, const char *message)
 /* A request was cancelled, or never submitted. */
 static void fail_cancelled(struct group *group)
 {
-    if (atomic_load(&group->gone))
-        group_fail_with(group, GONE_STATUS, GONE_MESSAGE);
-    else
-        group_fail_with(group, 500, "the server is shutting down");
+    struct exchange_end_reason why = {500, "the server is shutting down"};
+    if (atomic_load(&group->gone)) why = exchange_why_gone(group->exchange);
+    group_fail_with(group, why.status, why.message);
 }
 
 /* The status of HTTP for that of a request that failed. */
@@ -437,7 +436,7 @@ static void generation_queued(struct group *group)
 {
     struct generation *g = (struct generation *)group;
     g->streams = g->params.stream;
-    if (g->streams) sse_begin(group->exchange);
+    if (g->streams) sse_begin(group->exchange, g->format->last_words);
 }
 
 static void generation_take_event(struct group *group, size_t i, const struct engine_event *event)
@@ -585,9 +584,11 @@ static void generation_constrain(void *user)
         (g->params.messages ? reply_grammar_create : reply_grammar_constrain)(&input, &g->params, &g->grammar,
                                                                               &error);
     if (gives_up(g) && !g->grammar) {
+        struct exchange_end_reason why = {503, "the server is shutting down"};
+        if (group_is_gone(&g->group)) why = exchange_why_gone(g->group.exchange);
         error = (struct api_error){0};
-        api_error_in(&error, NULL, group_is_gone(&g->group) ? GONE_MESSAGE : "the server is shutting down");
-        error.status = group_is_gone(&g->group) ? GONE_STATUS : 503;
+        api_error_in(&error, NULL, "%s", why.message);
+        error.status = why.status;
     }
     g->group.error = error;
     group_submit(&g->group);

@@ -134,6 +134,8 @@ struct format {
     void (*failed)(struct generation *generation, const struct api_error *error);
     void (*free_choice)(struct choice *choice);
     void (*free_generation)(struct generation *generation);
+    /* What a stream ends with where there is no memory to say more: an event. */
+    const char *last_words;
     bool follows; /* it wants to know the order of what comes even if it is not sent */
 };
 

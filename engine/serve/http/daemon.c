@@ -219,7 +219,10 @@ static bool is_gone(struct exchange *exchange)
     pthread_mutex_lock(&exchange->lock);
     bool gone = exchange->gone;
     pthread_mutex_unlock(&exchange->lock);
-    if (gone) exchange_fail(exchange, GONE_STATUS, "server_error", NULL, NULL, GONE_MESSAGE);
+    if (gone) {
+        struct exchange_end_reason why = exchange_why_gone(exchange);
+        exchange_fail(exchange, why.status, "server_error", NULL, NULL, "%s", why.message);
+    }
     return gone;
 }
 

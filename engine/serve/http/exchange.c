@@ -237,23 +237,50 @@ void exchange_count(struct exchange *exchange, uint64_t n_prompt, uint64_t n_reu
 
 /* ---- Clients that go away ------------------------------------------------------------------------------ */
 
-void exchange_lose(struct exchange *exchange)
+/* False: there is nobody to be told, or was before. */
+static bool tell_handler(struct exchange *exchange)
 {
-    pthread_mutex_lock(&exchange->lock);
-    exchange->gone = true;
-    pthread_mutex_unlock(&exchange->lock);
     pthread_mutex_lock(&exchange->gone_lock);
     void (*when_gone)(void *user) = exchange->when_gone;
     exchange->when_gone = NULL;
     if (when_gone) when_gone(exchange->gone_user);
     pthread_mutex_unlock(&exchange->gone_lock);
+    return when_gone != NULL;
+}
+
+void exchange_lose(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+    exchange->gone = true;
+    pthread_mutex_unlock(&exchange->lock);
+    tell_handler(exchange);
+}
+
+bool exchange_expire(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+    exchange->expired = true;
+    pthread_mutex_unlock(&exchange->lock);
+    return tell_handler(exchange);
+}
+
+struct exchange_end_reason exchange_why_gone(struct exchange *exchange)
+{
+    static const struct exchange_end_reason
+        gone = {499, "the client closed its side of the connection before it had the answer"},
+        late = {504, "the request took longer than the server's --timeout"},
+        ending = {503, "the server is shutting down"};
+    pthread_mutex_lock(&exchange->lock);
+    bool is_gone = exchange->gone || !exchange->expired;
+    pthread_mutex_unlock(&exchange->lock);
+    return is_gone ? gone : exchange->http->server->is_ending ? ending : late;
 }
 
 void exchange_when_gone(struct exchange *exchange, void (*gone)(void *user), void *user)
 {
     pthread_mutex_lock(&exchange->gone_lock);
     pthread_mutex_lock(&exchange->lock);
-    bool already = exchange->gone;
+    bool already = exchange->gone || exchange->expired;
     pthread_mutex_unlock(&exchange->lock);
     exchange->when_gone = already ? NULL : gone;
     exchange->gone_user = user;
@@ -276,6 +303,7 @@ void exchange_finished(struct exchange *exchange, bool complete)
     exchange->response = NULL; /* that of a stream holds the exchange */
     exchange->connection = NULL;
     exchange->suspended = false;
+    complete = complete && !exchange->speaks_last;
     exchange->complete = complete;
     exchange->seconds = seconds_now() - exchange->began;
     pthread_mutex_unlock(&exchange->lock);
@@ -389,7 +417,8 @@ bool exchange_lacks_memory(const struct exchange *exchange)
 void exchange_cut(struct exchange *exchange)
 {
     pthread_mutex_lock(&exchange->lock);
-    exchange->lost = true;
+    exchange->speaks_last = exchange->last_words != NULL;
+    exchange->lost = exchange->lost || !exchange->last_words;
     exchange_resume(exchange);
     pthread_mutex_unlock(&exchange->lock);
 }
@@ -432,7 +461,10 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
     if (exchange_is_anthropic(exchange))
         exchange_answer(exchange, status,
                         json_pack("{s:s, s:{s:s, s:o}}", "type", "error", "error", "type",
-                                  strcmp(type, "server_error") == 0 ? "api_error" : type, "message", text));
+                                  strcmp(type, "server_error") != 0 ? type
+                                  : status == 504                   ? "timeout_error"
+                                                                    : "api_error",
+                                  "message", text));
     else
         exchange_answer(exchange, status,
                         json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", text, "type", type,
@@ -470,7 +502,13 @@ static ssize_t read_stream(void *user, uint64_t position, char *data, size_t max
         exchange->pending_size -= n;
         if (exchange->pending_size == 0) exchange->pending_first = 0;
         result = (ssize_t)n;
-    } else if (exchange->state == EXCHANGE_ENDED) {
+    } else if (exchange->speaks_last && exchange->last_words[exchange->n_last_words]) {
+        const char *words = exchange->last_words + exchange->n_last_words;
+        n = strnlen(words, max);
+        memcpy(data, words, n);
+        exchange->n_last_words += n;
+        result = (ssize_t)n;
+    } else if (exchange->state == EXCHANGE_ENDED || exchange->speaks_last) {
         result = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
         exchange->suspended = true;
@@ -485,7 +523,8 @@ static void release_stream(void *user)
     exchange_release(user);
 }
 
-void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping)
+void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping,
+                     const char *last_words)
 {
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange, release_stream);
@@ -495,6 +534,7 @@ void exchange_stream(struct exchange *exchange, const char *content_type, const 
     }
     pthread_mutex_lock(&exchange->lock);
     exchange->ping = ping;
+    exchange->last_words = last_words;
     exchange->quiet_since = seconds_now();
     pthread_mutex_unlock(&exchange->lock);
     set_response(exchange, 200, EXCHANGE_STREAMING, response);
@@ -515,7 +555,7 @@ static bool exchange_make_room(struct exchange *exchange, size_t size)
 bool exchange_send(struct exchange *exchange, const void *data, size_t size)
 {
     pthread_mutex_lock(&exchange->lock);
-    bool reaches = exchange->connection && !exchange->gone && !exchange->lost;
+    bool reaches = exchange->connection && !exchange->gone && !exchange->lost && !exchange->speaks_last;
     if (reaches && size > 0) {
         reaches = exchange_make_room(exchange, size);
         if (reaches) {
@@ -536,7 +576,7 @@ bool exchange_is_quiet(struct exchange *exchange, double before)
 {
     pthread_mutex_lock(&exchange->lock);
     bool is_quiet = exchange->state == EXCHANGE_STREAMING && exchange->ping && exchange->pending_size == 0 &&
-                    exchange->connection && !exchange->gone && !exchange->lost &&
+                    exchange->connection && !exchange->gone && !exchange->lost && !exchange->speaks_last &&
                     exchange->quiet_since <= before;
     pthread_mutex_unlock(&exchange->lock);
     return is_quiet;
@@ -592,10 +632,11 @@ static int sse_add(struct text_buffer *buffer, const char *text)
     return text_add(buffer, &(struct engine_string){text, strlen(text)});
 }
 
-void sse_begin(struct exchange *exchange)
+void sse_begin(struct exchange *exchange, const char *last_words)
 {
     static const char comment[] = ": ping\n\n", event[] = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
-    exchange_stream(exchange, "text/event-stream", exchange_is_anthropic(exchange) ? event : comment);
+    exchange_stream(exchange, "text/event-stream", exchange_is_anthropic(exchange) ? event : comment,
+                    last_words);
 }
 
 /* In one piece, so that no other event can come between. Where memory has run out for one, the stream is

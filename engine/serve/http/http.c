@@ -167,21 +167,35 @@ size_t http_busy(struct http *http)
     return n;
 }
 
-void http_abandon(struct http *http)
+/* Ends all exchanges, at once or with an error. */
+static void end_all(struct http *http, bool at_once)
 {
     size_t n = 0;
     pthread_mutex_lock(&http->lock);
     struct exchange **all = calloc(http->n_exchanges + 1, sizeof *all);
     for (struct exchange *exchange = http->first; exchange && all; exchange = exchange->next) {
         all[n++] = exchange_hold(exchange);
-        shutdown(exchange->from->socket, SHUT_RDWR);
+        if (at_once) shutdown(exchange->from->socket, SHUT_RDWR);
     }
     pthread_mutex_unlock(&http->lock);
     for (size_t i = 0; i < n; i++) {
-        exchange_lose(all[i]);
+        if (at_once)
+            exchange_lose(all[i]);
+        else
+            exchange_expire(all[i]);
         exchange_release(all[i]);
     }
     free(all);
+}
+
+void http_expire(struct http *http)
+{
+    end_all(http, false);
+}
+
+void http_abandon(struct http *http)
+{
+    end_all(http, true);
 }
 
 void http_wait(struct http *http, double seconds)

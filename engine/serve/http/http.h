@@ -34,6 +34,8 @@ int http_reload(struct http *http);
 void http_close(struct http *http);
 /* The number of exchanges in progress. */
 size_t http_busy(struct http *http);
+/* Has the handlers of those exchanges end them with an error, as exchange_when_gone says. */
+void http_expire(struct http *http);
 /* Ends those exchanges as if their clients had gone away. */
 void http_abandon(struct http *http);
 /* Waits until http_busy is 0, but no longer than this. */
@@ -114,18 +116,24 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
 /* Answers that too many requests are waiting: 429 with Retry-After. */
 void exchange_busy(struct exchange *exchange);
 
-/* What an exchange ends with whose client has gone away: for the log, as in other servers; hardly anybody
- * sees it. */
-#define GONE_STATUS  499
-#define GONE_MESSAGE "the client closed its side of the connection before it had the answer"
+/* Why an exchange ends before its time. The status of one whose client has gone away is for the log, as in
+ * other servers; hardly anybody sees it. */
+struct exchange_end_reason {
+    unsigned status;
+    const char *message;
+};
+/* For who has been told by exchange_when_gone's function. */
+struct exchange_end_reason exchange_why_gone(struct exchange *exchange);
 
 /* What a request is answered that the server's memory doesn't suffice for: a later one may fit. */
 #define OUT_OF_MEMORY_STATUS 503
 
 /* Begins an answer whose bytes come one after the other (status 200); its head is sent at once. `ping`, bytes
  * that say nothing and live as long as the program, is sent whenever nothing else has been for
- * --ping-interval; NULL: none. */
-void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping);
+ * --ping-interval; NULL: none. `last_words`, the same, is what it ends with if exchange_cut cuts it; NULL: the
+ * connection is cut then, too. */
+void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping,
+                     const char *last_words);
 /* Adds bytes, which are copied, and never waits for the client. False: the client has gone away, or reads so
  * slowly that more is waiting than it may hold up; nothing more will reach it, but exchange_end is still
  * due. */
@@ -134,12 +142,13 @@ void exchange_end(struct exchange *exchange);
 
 /* Whether memory has run out for JSON since the exchange began: what was made for it may lack values. */
 bool exchange_lacks_memory(const struct exchange *exchange);
-/* Cuts the connection, so that the client notices that a stream isn't whole; exchange_end is still due. */
+/* Ends a stream with its last words, where memory has run out for others; exchange_end is still due. */
 void exchange_cut(struct exchange *exchange);
 
-/* Has `gone` called once if the client goes away before the answer is complete: from any thread, or at once,
- * but never after the function that ended the exchange has returned. It should cancel the work; it must not
- * end the exchange, which is still due. */
+/* Has `gone` called once if the client goes away before the answer is complete, the request takes too long or
+ * the server ends: from any thread, or at once, but never after the function that ended the exchange has
+ * returned. It should cancel the work; it must not end the exchange, which is still due, with an error that
+ * says why. */
 void exchange_when_gone(struct exchange *exchange, void (*gone)(void *user), void *user);
 
 /* Has `work` called on a thread for what may take long, such as reading an untrusted grammar, so that the
@@ -160,8 +169,8 @@ void exchange_be_exact(struct exchange *exchange);
  * digits that a float32 needs, unless the answer is exact. */
 void exchange_answer_json(struct exchange *exchange, json_t *answer);
 /* Begins a stream of server-sent events, with pings while there are none: comments, or in Anthropic's API
- * events of that name. */
-void sse_begin(struct exchange *exchange);
+ * events of that name. `last_words` as above: an event. */
+void sse_begin(struct exchange *exchange, const char *last_words);
 /* Sends an event, whose reference is taken; `name` NULL: it has only data. */
 void sse_send(struct exchange *exchange, const char *name, json_t *data);
 /* Sends the event "[DONE]". */

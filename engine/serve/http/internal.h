@@ -84,7 +84,7 @@ struct exchange {
     bool was_listed;                  /* it is to be logged */
     bool is_exact;                    /* numbers of the answer have all their digits */
     uint64_t json_lost;               /* json_memory_lost() when it began */
-    bool told_late;                   /* under its lock: took longer than --time-limit */
+    unsigned n_told_late;             /* under http's lock: how often it was found to take too long */
 
     /* The request. Does not change once it has been handed over, except for the last three. */
     char method[16];
@@ -104,7 +104,8 @@ struct exchange {
     enum exchange_state state;
     struct MHD_Connection *connection; /* NULL: libmicrohttpd has finished with it */
     bool suspended;
-    bool gone;      /* the client, or it took too long */
+    bool gone;      /* the client, or the connection was cut */
+    bool expired;   /* its handler was told to end it, since it takes too long or the server ends */
     bool lost;      /* more is waiting than may wait */
     bool complete;  /* the client has the whole answer */
     double seconds; /* that it took */
@@ -115,8 +116,11 @@ struct exchange {
     char *pending; /* [pending_size] bytes that wait for the client, from pending_first on */
     size_t pending_first, pending_size, pending_capacity;
     uint64_t sent;
-    const char *ping;   /* of a stream; NULL: none */
-    double quiet_since; /* when bytes were sent last, or the stream began */
+    const char *ping;       /* of a stream; NULL: none */
+    const char *last_words; /* of a stream; NULL: none */
+    size_t n_last_words;    /* how many bytes of them have been handed over */
+    bool speaks_last;       /* nothing else is sent any more */
+    double quiet_since;     /* when bytes were sent last, or the stream began */
 
     pthread_mutex_t gone_lock; /* held while `when_gone` runs */
     void (*when_gone)(void *user);
@@ -138,6 +142,9 @@ bool exchange_add_body(struct exchange *exchange, const char *data, size_t size)
 void exchange_finished(struct exchange *exchange, bool complete);
 /* The client has gone away: tells the handler. */
 void exchange_lose(struct exchange *exchange);
+/* It has taken too long, or the server ends: tells the handler, which ends it with an error. False: it wasn't
+ * there to be told. */
+bool exchange_expire(struct exchange *exchange);
 /* Whether it is a stream with nothing to send since `before`. */
 bool exchange_is_quiet(struct exchange *exchange, double before);
 /* Sends a quiet stream's ping. */

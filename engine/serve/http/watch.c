@@ -1,6 +1,7 @@
 /* watch.c: the thread that notices clients that have gone away while libmicrohttpd doesn't look at their
  * sockets (it suspends connections whose answer is being made), and that closes connections whose request
- * takes too long to arrive, or never will. It also sends the pings of streams.
+ * takes too long to arrive, or never will. It also ends requests that take too long, and sends the pings of
+ * streams.
  *
  * A client that has closed its side for writing counts as gone, as in other servers: most that do have
  * gone. */
@@ -92,7 +93,10 @@ static void end_slow(struct http *http, double now)
     pthread_mutex_unlock(&http->lock);
 }
 
-/* An exchange that has taken longer than --time-limit, held; NULL if there is none. */
+#define LATE_SECONDS 5 /* that the handler of a late request has for its end */
+
+/* An exchange that has taken longer than --timeout, and was found fewer times than that says, held; NULL if
+ * there is none. */
 static struct exchange *find_late(struct http *http, double now)
 {
     double limit = http->server->arguments->time_limit;
@@ -100,13 +104,28 @@ static struct exchange *find_late(struct http *http, double now)
     if (limit <= 0) return NULL;
     pthread_mutex_lock(&http->lock);
     for (struct exchange *exchange = http->first; exchange && !found; exchange = exchange->next) {
-        if (now - exchange->began <= limit || exchange->told_late) continue;
-        exchange->told_late = true;
-        shutdown(exchange->from->socket, SHUT_RDWR);
+        double late = now - exchange->began - limit;
+        if (late <= 0 || exchange->n_told_late >= (late > LATE_SECONDS ? 2 : 1)) continue;
+        exchange->n_told_late++;
         found = exchange_hold(exchange);
     }
     pthread_mutex_unlock(&http->lock);
     return found;
+}
+
+/* Ends it as if the client had gone away. */
+static void end_at_once(struct http *http, struct exchange *exchange)
+{
+    pthread_mutex_lock(&http->lock);
+    if (exchange->from) shutdown(exchange->from->socket, SHUT_RDWR);
+    pthread_mutex_unlock(&http->lock);
+    exchange_lose(exchange);
+}
+
+static void end_late(struct http *http, double now)
+{
+    for (struct exchange *late; (late = find_late(http, now)); exchange_release(late))
+        if (!exchange_expire(late)) end_at_once(http, late);
 }
 
 /* A stream that needs a ping, held; NULL if there is none. */
@@ -140,10 +159,7 @@ static void *watch_run(void *user)
         if (now - last < 0.5) continue;
         last = now;
         end_slow(http, now);
-        for (struct exchange *late; (late = find_late(http, now));) {
-            exchange_lose(late);
-            exchange_release(late);
-        }
+        end_late(http, now);
         for (struct exchange *quiet; (quiet = find_quiet(http, now));) {
             exchange_ping(quiet);
             exchange_release(quiet);

@@ -34,7 +34,7 @@ static void echo(struct exchange *exchange)
 static void pour(struct exchange *exchange)
 {
     struct engine_string body = exchange_body(exchange);
-    exchange_stream(exchange, "text/event-stream", NULL);
+    exchange_stream(exchange, "text/event-stream", NULL, NULL);
     exchange_send(exchange, body.data, body.length);
     exchange_send(exchange, "\n", 1);
     exchange_end(exchange);

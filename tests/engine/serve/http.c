@@ -92,7 +92,7 @@ static void *flow(void *user)
     char piece[1000];
     memset(piece, '.', sizeof piece);
     exchange_when_gone(exchange, count_gone, NULL);
-    exchange_stream(exchange, "text/plain", NULL);
+    exchange_stream(exchange, "text/plain", NULL, NULL);
     for (long i = 0; n < 0 || i < n; i++) {
         if (!exchange_send(exchange, piece, sizeof piece)) break;
         if (n < 0) wait_a_moment();
@@ -111,7 +111,7 @@ static void stream(struct exchange *exchange)
 static void flood(struct exchange *exchange)
 {
     char piece[1000] = "";
-    exchange_stream(exchange, "application/octet-stream", NULL);
+    exchange_stream(exchange, "application/octet-stream", NULL, NULL);
     while (exchange_send(exchange, piece, sizeof piece)) continue;
     exchange_end(exchange);
     atomic_fetch_add(&n_flooded, 1);

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { serve, template } from '../api/server.mjs';
+import { serve, template, tie } from '../api/server.mjs';
 import { writeForced } from './forced-model.mjs';
 
 const programs = join(dirname(fileURLToPath(import.meta.url)), 'node_modules', '.bin');
@@ -29,7 +29,10 @@ async function start(name, replies) {
 // Runs an agent to its end: its standard output and error.
 function run(program, options, { cwd, env }) {
     return new Promise((resolve, reject) => {
-        const child = spawn(join(programs, program), options, { cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+        const child = spawn(join(programs, program), options, {
+            cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true,
+        });
+        child.once('spawn', () => tie(child, true));
         let out = '', err = '';
         child.stdout.on('data', (data) => (out += data));
         child.stderr.on('data', (data) => (err += data));

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
 import { serve, template } from './server.mjs';
@@ -73,6 +74,20 @@ test('tools in two rounds', async () => {
     assert.ok(['end_turn', 'max_tokens'].includes(second.stop_reason));
 });
 
+test('the tool runner', async () => {
+    const asked = [];
+    const runner = client.beta.messages.toolRunner({
+        ...ask({ messages: [{ role: 'user', content: 'The weather?' }], tool_choice: { type: 'any' }, max_tokens: 200 }), max_iterations: 2,
+        tools: [betaTool({ name: 'weather', description: 'The weather.', inputSchema: tool.input_schema, run: ({ city }) => (asked.push(city), 'rain') })],
+    });
+    const turns = [];
+    for await (const message of runner) turns.push(message.stop_reason);
+    assert.deepEqual(turns, ['tool_use', 'tool_use']);
+    assert.ok(asked.length === 2 && asked.every((city) => ['Oslo', 'Rome'].includes(city)), asked.join());
+    const results = runner.params.messages.flatMap(({ content }) => content).filter((block) => block.type === 'tool_result');
+    assert.ok(results.length >= 1 && results.every((block) => block.content === 'rain'));
+});
+
 test('an answer that is begun already', async () => {
     const begun = (text, more) => ask({ messages: [...ask().messages, { role: 'assistant', content: text }], ...more });
     const message = await client.messages.create(begun('27 + 38 ='));
@@ -86,7 +101,7 @@ test('an answer that is begun already', async () => {
 
 test('an answer that fits a schema', async () => {
     const format = zodOutputFormat(z.object({ color: z.enum(['red', 'blue']) }));
-    const message = await client.messages.parse(ask({ output_config: { format }, temperature: 1 }));
+    const message = await client.messages.parse(ask({ output_config: { format }, temperature: 1, seed: 3 }));
     assert.ok(['red', 'blue'].includes(message.parsed_output.color));
 });
 

@@ -8,10 +8,12 @@ export const model = join(source, 'models/demo/demo.gguf');
 export const template = (name, folder = 'server') => join(source, 'tests/data', folder, name + '.jinja');
 
 // Kills a process when this one is gone, however it ended: then a pipe closes. A server that a test left running, because an
-// assertion failed before its end, neither outlives the tests nor keeps them waiting.
-function tie(child) {
-    const keeper = spawn('sh', ['-c', 'read -r line; kill -KILL "$1"', 'sh', String(child.pid)], { stdio: ['pipe', 'ignore', 'ignore'] });
-    child.once('exit', () => keeper.kill());
+// assertion failed before its end, neither outlives the tests nor keeps them waiting. Of a `detached` process its children
+// end, too, and when it ends itself.
+export function tie(child, detached = false) {
+    const whom = detached ? -child.pid : child.pid;
+    const keeper = spawn('sh', ['-c', 'read -r line; kill -KILL -- "$1"', 'sh', String(whom)], { stdio: ['pipe', 'ignore', 'ignore'] });
+    child.once('exit', () => (detached ? keeper.stdin.end() : keeper.kill()));
     for (const handle of [keeper, keeper.stdin]) handle.unref();
 }
 

@@ -88,3 +88,23 @@ test('messages', async () => {
     assert.match(events.map((event) => event.delta?.text ?? '').join(''), /65/);
     assert.equal(events.at(-1).type, 'message_stop');
 });
+
+test('requests that take longer than --timeout end with an error', async () => {
+    const limited = await serve('--chat-template', template('hermes'), '--parallel', '1', '--timeout', '1');
+    const ask = async (path, body) => {
+        const answer = await fetch(limited.url + path, { method: 'POST', body: JSON.stringify({ model: 'demo', ...body }) });
+        return { status: answer.status, last: JSON.parse((await answer.text()).trimEnd().split('\n').at(-1).replace('data: ', '')) };
+    };
+    const stream = { messages, max_tokens: 400, stream: true };
+    const busy = ask('/v1/completions', { prompt: Array(8).fill('Once'), n: 128, max_tokens: 400, ignore_eos: true, stream: true });
+    const [completions, chat, anthropic, responses, whole, wholeAnthropic] = await Promise.all([busy, ask('/v1/chat/completions', stream),
+        ask('/v1/messages', stream), ask('/v1/responses', { input: 'x', stream: true }), ask('/v1/chat/completions', { messages }),
+        ask('/v1/messages', { messages, max_tokens: 400 })]);
+    for (const { status, last } of [completions, chat]) assert.deepEqual([status, last.error.type], [200, 'server_error'], JSON.stringify(last));
+    assert.match(chat.last.error.message, /--timeout/);
+    assert.deepEqual([anthropic.status, anthropic.last.type, anthropic.last.error.type], [200, 'error', 'timeout_error']);
+    assert.deepEqual([responses.status, responses.last.type, responses.last.response.error.code], [200, 'response.failed', 'server_error']);
+    assert.deepEqual([whole.status, whole.last.error.type], [504, 'server_error']);
+    assert.deepEqual([wholeAnthropic.status, wholeAnthropic.last.error.type], [504, 'timeout_error']);
+    assert.equal(await limited.end(), 0);
+});
