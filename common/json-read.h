@@ -1,8 +1,8 @@
 /* json-read.h: reads JSON into Jansson's values. Jansson's own reader, json_loadb, isn't used: 2.14 doesn't
  * notice when a string can't grow, and then reads and writes past its end. This reader stops when memory runs
  * out. It also reads integers of more than 64 bits as doubles, as JavaScript does, because JSON doesn't limit
- * numbers (RFC 8259, section 6). Its messages are Jansson's, and it allocates as Jansson does, so that whoever
- * gives Jansson other functions (json_set_alloc_funcs) sees each failure. */
+ * numbers (RFC 8259, section 6). Its messages are Jansson's, and it allocates as Jansson does, so that
+ * whoever gives Jansson other functions (json_set_alloc_funcs) sees each failure. */
 #ifndef COMMON_JSON_READ_H
 #define COMMON_JSON_READ_H
 

@@ -2,7 +2,8 @@
  * it is derived, whether tools were offered, and whether a limit cut the reply; the rest is the end of a
  * prompt, a zero and the reply, or the reply alone. However the reply is cut into pieces, the same content,
  * reasoning and calls come out, and each whole call's arguments are a JSON object. Calls as they are written
- * begin and end, and none is missing that comes whole otherwise; its pieces together are the same arguments. */
+ * begin and end, and none is missing that comes whole otherwise; its pieces together are the same
+ * arguments. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>

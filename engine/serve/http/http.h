@@ -130,8 +130,8 @@ struct exchange_end_reason exchange_why_gone(struct exchange *exchange);
 
 /* Begins an answer whose bytes come one after the other (status 200); its head is sent at once. `ping`, bytes
  * that say nothing and live as long as the program, is sent whenever nothing else has been for
- * --ping-interval; NULL: none. `last_words`, the same, is what it ends with if exchange_cut cuts it; NULL: the
- * connection is cut then, too. */
+ * --ping-interval; NULL: none. `last_words`, the same, is what it ends with if exchange_cut cuts it; NULL:
+ * the connection is cut then, too. */
 void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping,
                      const char *last_words);
 /* Adds bytes, which are copied, and never waits for the client. False: the client has gone away, or reads so

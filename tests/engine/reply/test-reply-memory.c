@@ -1,6 +1,6 @@
-/* test-reply-memory.c: replies with calls while memory runs out. Each allocation fails in turn: the reply then
- * ends with that error, or is read as otherwise. A call is never taken for content, nor for another one. The
- * linker has the engine call the functions below for memory. */
+/* test-reply-memory.c: replies with calls while memory runs out. Each allocation fails in turn: the reply
+ * then ends with that error, or is read as otherwise. A call is never taken for content, nor for another one.
+ * The linker has the engine call the functions below for memory. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdbool.h>
