@@ -63,6 +63,8 @@ uint64_t matmul_memory(const struct engine_device *device, const struct gpu_call
 
 /* op-attention.c */
 int attention(struct builder *builder, const struct gpu_call *call);
+/* The scratch memory that it takes. */
+uint64_t attention_memory(const struct engine_device *device, const struct gpu_call *call);
 int cache_write(struct builder *builder, const struct gpu_call *call);
 
 /* op-rows.c */

@@ -254,9 +254,13 @@ struct matmul_parameters {
 
 static int get_form(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
 {
-    char options[160], rows[24] = "";
+    char options[160], rows[48] = "";
+    const struct gpu_view *gate = &call->views[OPERAND(matmul, gate)];
     size_t group = builder->device->vectors ? 1 : form->rows > 0 ? form->rows * SHARES : GROUP_ROWS;
-    if (form->rows > 0) snprintf(rows, sizeof rows, " -DROWS=%u", form->rows);
+    int length = form->rows > 0 ? snprintf(rows, sizeof rows, " -DROWS=%u", form->rows) : 0;
+    if (!builder->device->vectors)
+        snprintf(rows + length, sizeof rows - (size_t)length, " -DGATED=%d -DKIND=%u", gate->present,
+                 call->args.matmul.activation);
     snprintf(options, sizeof options, "-DTYPE=%u -DTOKENS=%u%s%s %s", form->type, form->tokens, rows,
              call->matrices == OP_ONE_MATRIX ? "" : " -DMATRICES",
              form->integers ? "-DINTEGERS -DINPUT=int -DINPUT_WORDS=8" : "-DINPUT=float -DINPUT_WORDS=32");

@@ -36,8 +36,10 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
     struct gpu_call call;
     int status = gpu_check(&request, op, args, &call);
     if (status) return opencl_host->fail(status, "cannot tell the memory of an unsupported operation");
-    *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_MATMUL ? SMALL_MEMORY : 0;
-    if (op == ENGINE_OP_MATMUL) *bytes += matmul_memory(device, &call);
+    uint64_t scratch = op == ENGINE_OP_MATMUL      ? matmul_memory(device, &call)
+                       : op == ENGINE_OP_ATTENTION ? attention_memory(device, &call)
+                                                   : 0;
+    *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_MATMUL || scratch > 0 ? scratch + SMALL_MEMORY : 0;
     return ENGINE_OK;
 }
 

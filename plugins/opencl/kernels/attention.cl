@@ -12,6 +12,7 @@ struct attention_parameters {
     uint has_slopes, has_sinks; // has_slopes 2: the slopes are biases for each distance, n_biases each way
     uint last_step; // from a token's position to the last one that it sees; 0: they are the same
     uint n_biases;
+    uint splits; // work-groups that share the positions of a head of a token
 };
 
 // The positions begin ... end - 1 that a token at `position` sees, up to `last`.
@@ -189,7 +190,8 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
 
 #else
 // ---- A work-group of GROUP takes a head of a token, and GROUP positions at a time: first each work-item
-// scores one, then each sums up a few of the output's values ------------------------------------------------
+// scores one, then each sums up a few of the output's values. Where heads and tokens are few, several groups
+// share the positions, and attention_join adds up what they have summed -------------------------------------
 
 #define VALUES ((VALUE_DIM + GROUP - 1) / GROUP)
 
@@ -207,7 +209,23 @@ float score(const struct attention_parameters *p, global const uchar *k, size_t 
             float distant)
 {
     float sum = 0;
+#if defined(ALIGNED) && TYPE_K == TYPE_F16
+    for (uint i = 0; i < HEAD_DIM / 8; i++) {
+        uint4 words = ((global const uint4 *)k)[row * (HEAD_DIM / 8) + i];
+        sum += half_value(words.x) * queries[8 * i] + half_value(words.x >> 16) * queries[8 * i + 1];
+        sum += half_value(words.y) * queries[8 * i + 2] + half_value(words.y >> 16) * queries[8 * i + 3];
+        sum += half_value(words.z) * queries[8 * i + 4] + half_value(words.z >> 16) * queries[8 * i + 5];
+        sum += half_value(words.w) * queries[8 * i + 6] + half_value(words.w >> 16) * queries[8 * i + 7];
+    }
+#elif defined(ALIGNED) && TYPE_K == TYPE_F32
+    for (uint i = 0; i < HEAD_DIM / 4; i++) {
+        float4 x = ((global const float4 *)k)[row * (HEAD_DIM / 4) + i];
+        sum += x.s0 * queries[4 * i] + x.s1 * queries[4 * i + 1];
+        sum += x.s2 * queries[4 * i + 2] + x.s3 * queries[4 * i + 3];
+    }
+#else
     for (uint i = 0; i < HEAD_DIM; i++) sum += load_key(k, row, i) * queries[i];
+#endif
     if (p->softcap > 0) sum = p->softcap * tanh(sum / p->softcap);
     return sum + distant;
 }
@@ -215,21 +233,29 @@ float score(const struct attention_parameters *p, global const uchar *k, size_t 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 attention(global const float *q, global const uchar *k, global const uchar *v, global const int *tables,
           global const int *sequences, global const int *positions, global const float *slopes,
-          global const float *sinks, global float *output, const struct attention_parameters given)
+          global const float *sinks, global float *output, global float *parts,
+          const struct attention_parameters given)
 {
     local float queries[HEAD_DIM], weights[GROUP], partial[GROUP];
     local size_t rows[GROUP];
     const struct attention_parameters p = given;
-    uint lane = get_local_id(0), head = get_group_id(0) % p.n_heads, token = get_group_id(0) / p.n_heads;
+    uint lane = get_local_id(0), number = get_group_id(0) / p.splits, split = get_group_id(0) % p.splits;
+    uint head = number % p.n_heads, token = number / p.n_heads;
     uint kv_head = head / (p.n_heads / p.n_kv_heads), begin, end;
     int position = positions[p.positions_offset + token];
     global const int *table = tables + p.table_offset + (size_t)sequences[p.sequences_offset + token] * p.table_stride;
     float sums[VALUES];
-    float most = p.has_sinks ? sinks[head] : LEAST_SCORE, total = p.has_sinks ? 1 : 0;
+    bool has_sink = p.has_sinks && p.splits == 1;
+    float most = has_sink ? sinks[head] : LEAST_SCORE, total = has_sink ? 1 : 0;
     k += (size_t)p.k_offset * 4;
     v += (size_t)p.v_offset * 4;
     find_range(&p, position, positions[p.positions_offset + token + p.last_step], &begin, &end);
-    for (uint n = 0; n < VALUES; n++) sums[n] = 0;
+    if (p.splits > 1) {
+        uint share = ((end - begin + p.splits - 1) / p.splits + GROUP - 1) / GROUP * GROUP;
+        begin = min(begin + split * share, end);
+        end = min(begin + share, end);
+    }
+    UNROLL for (uint n = 0; n < VALUES; n++) sums[n] = 0;
     for (uint i = lane; i < HEAD_DIM; i += GROUP)
         queries[i] = q[p.q_offset + head * p.q_stride1 + (size_t)token * p.q_stride2 + i] * p.scale;
     for (uint first = begin; first < end; first += GROUP) {
@@ -246,18 +272,51 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
         weights[lane] = lane < count ? exp(mine - now) : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         total *= shrink;
-        for (uint n = 0; n < VALUES; n++) sums[n] *= shrink;
+        UNROLL for (uint n = 0; n < VALUES; n++) sums[n] *= shrink;
         for (uint j = 0; j < count; j++) {
             total += weights[j];
-            for (uint n = 0; n < VALUES; n++)
+            UNROLL for (uint n = 0; n < VALUES; n++)
                 if (lane + n * GROUP < VALUE_DIM) sums[n] += weights[j] * load_value(v, rows[j], lane + n * GROUP);
         }
     }
-    for (uint n = 0; n < VALUES; n++) {
+    global float *part = parts + ((size_t)number * p.splits + split) * (VALUE_DIM + 2);
+    if (p.splits > 1 && lane == 0) {
+        part[VALUE_DIM] = most;
+        part[VALUE_DIM + 1] = total;
+    }
+    UNROLL for (uint n = 0; n < VALUES; n++) {
         uint i = lane + n * GROUP;
-        if (i < VALUE_DIM)
+        if (i < VALUE_DIM && p.splits > 1)
+            part[i] = sums[n];
+        else if (i < VALUE_DIM)
             output[p.output_offset + head * p.output_stride1 + (size_t)token * p.output_stride2 + i] =
                 position < 0 ? 0 : sums[n] / total;
+    }
+}
+
+// The sums of a head of a token: each is relative to its own maximum.
+kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+attention_join(global const float *parts, global const int *positions, global const float *sinks,
+               global float *output, const struct attention_parameters given)
+{
+    const struct attention_parameters p = given;
+    uint head = get_group_id(0) % p.n_heads, token = get_group_id(0) / p.n_heads;
+    float most = p.has_sinks ? sinks[head] : LEAST_SCORE, total = 0;
+    parts += (size_t)get_group_id(0) * p.splits * (VALUE_DIM + 2);
+    for (uint s = 0; s < p.splits; s++) most = fmax(most, parts[s * (VALUE_DIM + 2) + VALUE_DIM]);
+    for (uint s = 0; s < p.splits; s++) {
+        global const float *part = parts + s * (VALUE_DIM + 2) + VALUE_DIM;
+        total += part[1] * exp(part[0] - most);
+    }
+    if (p.has_sinks) total += exp(sinks[head] - most);
+    for (uint i = get_local_id(0); i < VALUE_DIM; i += GROUP) {
+        float sum = 0;
+        for (uint s = 0; s < p.splits; s++) {
+            global const float *part = parts + s * (VALUE_DIM + 2);
+            sum += part[i] * exp(part[VALUE_DIM] - most);
+        }
+        output[p.output_offset + head * p.output_stride1 + (size_t)token * p.output_stride2 + i] =
+            positions[p.positions_offset + token] < 0 ? 0 : sum / total;
     }
 }
 #endif

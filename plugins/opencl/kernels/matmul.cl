@@ -6,6 +6,9 @@
 // all columns of a tile have the same one. With TOKENS of 1 that is the expert, or the head, of the column;
 // otherwise experts.cl has made the tiles, with a table of their columns and matrices. With ROWS defined,
 // work-groups are for few columns.
+//
+// On GPUs the build says whether there is a gate, GATED, and the KIND of activation: arrays stay in registers
+// only where loops are unrolled, and each column then has a copy of the code.
 
 struct matmul_parameters {
     uint n_chunks, rows, n_columns;
@@ -125,16 +128,20 @@ F chunk_product(const W codes[8], const F scale[2], const F least[2], const int 
 #endif
 
 #ifdef VECTORS
-#define ACTIVATE activate16
+#define ACTIVATE      activate16
+#define HAS_GATE(p)   ((p)->has_gate)
+#define ACTIVATION(p) ((p)->activation)
 #else
-#define ACTIVATE activate
+#define ACTIVATE      activate
+#define HAS_GATE(p)   GATED
+#define ACTIVATION(p) KIND
 #endif
 
 // The steps after the product, except the residual.
 F finish(F sum, F gate, const struct matmul_parameters *p, F bias)
 {
-    return p->has_gate ? ACTIVATE(p->activation, gate, 0, 0) * sum
-                       : ACTIVATE(p->activation, sum * p->scale + bias, 0, 0);
+    return HAS_GATE(p) ? ACTIVATE(ACTIVATION(p), gate, 0, 0) * sum
+                       : ACTIVATE(ACTIVATION(p), sum * p->scale + bias, 0, 0);
 }
 
 #ifdef VECTORS
@@ -248,6 +255,13 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
 #else
 // ---- A work-group takes ROWS rows and a few columns, or 128 rows and TOKENS columns -----------------------
 
+#ifdef INTEGERS
+#define INPUT4 int4
+#else
+#define INPUT4 float4
+#endif
+#define INPUT_QUADS (INPUT_WORDS / 4) // of 16 bytes, of a chunk; tiles begin at multiples of 64 bytes
+
 // Finishes a row of column `i` of tile `number`.
 void store_sum(float sum, float gate, uint row, uint number, uint i, const struct matmul_parameters *p,
                global const float *bias, global const float *residual, global const uint *table, global float *output)
@@ -263,7 +277,7 @@ void store_sum(float sum, float gate, uint row, uint number, uint i, const struc
 
 // What a work-item unpacks it multiplies with all columns, which come from the caches: neighbours, which own
 // neighbouring rows, read the same address.
-void accumulate(global const uint *rows, uint share, uint n_chunks, global const INPUT *inputs,
+void accumulate(global const uint *rows, uint share, uint n_chunks, global const INPUT4 *inputs,
                 global const int4 *about, float sums[TOKENS])
 {
     UNROLL for (uint t = 0; t < TOKENS; t++) sums[t] = 0;
@@ -275,7 +289,7 @@ void accumulate(global const uint *rows, uint share, uint n_chunks, global const
         unpack_codes(rows, chunk, codes, scale, least);
         UNROLL for (uint t = 0; t < TOKENS; t++) {
             int x[8];
-            UNROLL for (uint i = 0; i < 2; i++) vstore4(vload4(i, inputs + (column + t) * 8), i, x);
+            UNROLL for (uint i = 0; i < 2; i++) vstore4(inputs[(column + t) * 2 + i], i, x);
             sums[t] += chunk_product(codes, scale, least, x, about[column + t]);
         }
 #else
@@ -284,7 +298,7 @@ void accumulate(global const uint *rows, uint share, uint n_chunks, global const
         UNROLL for (uint t = 0; t < TOKENS; t++) {
             float sum = 0;
             UNROLL for (uint i = 0; i < 8; i++) {
-                float4 x = vload4(i, inputs + (column + t) * 32);
+                float4 x = inputs[(column + t) * 8 + i];
                 sum += w[4 * i] * x.s0;
                 sum += w[4 * i + 1] * x.s1;
                 sum += w[4 * i + 2] * x.s2;
@@ -306,11 +320,11 @@ float add_shares(local const float *partial, uint row)
 
 // Group dimension 0: ROWS rows, 1: tiles.
 kernel __attribute__((reqd_work_group_size(ROWS * SHARES, 1, 1))) void
-matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
+matmul(global const uint *weight, global const uint *gate, global const INPUT4 *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output, global const uint *table,
        const struct matmul_parameters given)
 {
-    local float partial[2][AT_ONCE][SHARES * ROWS]; // of sums and gates
+    local float partial[1 + GATED][AT_ONCE][SHARES * ROWS]; // of sums and gates
     const struct matmul_parameters p = given;
     uint row = get_local_id(0) % ROWS, share = get_local_id(0) / ROWS, number = get_group_id(1);
     uint first = get_group_id(0) * ROWS, lane = first % PANEL + row;
@@ -321,22 +335,22 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
     size_t at = (size_t)in_part * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL) + lane;
     size_t column = (size_t)tile.input * p.n_chunks * TOKENS;
     float sums[TOKENS], gates[TOKENS];
-    inputs += column * INPUT_WORDS;
+    inputs += column * INPUT_QUADS;
     about += p.about_offset + column;
     bias += (size_t)tile.matrix * p.rows;
     accumulate(weight + at, share, p.n_chunks, inputs, about, sums);
-    if (p.has_gate) accumulate(gate + at, share, p.n_chunks, inputs, about, gates);
+    if (GATED) accumulate(gate + at, share, p.n_chunks, inputs, about, gates);
     // Gates have no barriers of their own: with those, in a condition, PoCL 3.1 computed zeros.
     UNROLL for (uint t = 0; t < TOKENS; t += AT_ONCE) {
         barrier(CLK_LOCAL_MEM_FENCE); // the previous contents have been used
         UNROLL for (uint i = 0; i < AT_ONCE; i++) {
             partial[0][i][get_local_id(0)] = sums[t + i];
-            partial[1][i][get_local_id(0)] = p.has_gate ? gates[t + i] : 0;
+            if (GATED) partial[1][i][get_local_id(0)] = gates[t + i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (share < AT_ONCE && t + share < tile.n_columns && panel * PANEL + lane < p.rows)
-            store_sum(add_shares(partial[0][share], row), add_shares(partial[1][share], row), panel * PANEL + lane, number,
-                      t + share, &p, bias, residual, table, output);
+            store_sum(add_shares(partial[0][share], row), GATED ? add_shares(partial[1][share], row) : 0,
+                      panel * PANEL + lane, number, t + share, &p, bias, residual, table, output);
     }
 }
 #else
@@ -344,16 +358,15 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
 #define ROWS_OF_GROUP 128
 
 // Every work-item has a row; the columns of the tile pass through local memory chunk by chunk.
-void accumulate(global const uint *rows, bool is_row, uint n_chunks, global const INPUT *inputs,
-                global const int4 *about, local INPUT *shared_inputs, local int4 *shared_about,
-                float sums[TOKENS])
+void accumulate(global const uint *rows, bool is_row, uint n_chunks, global const INPUT4 *inputs,
+                global const int4 *about, local INPUT4 *shared_inputs, local int4 *shared_about, float sums[TOKENS])
 {
     uint lane = get_local_id(0);
-    for (uint t = 0; t < TOKENS; t++) sums[t] = 0;
+    UNROLL for (uint t = 0; t < TOKENS; t++) sums[t] = 0;
     for (uint chunk = 0; chunk < n_chunks; chunk++) {
         size_t at = (size_t)chunk * TOKENS;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = lane; i < TOKENS * INPUT_WORDS; i += ROWS_OF_GROUP) shared_inputs[i] = inputs[at * INPUT_WORDS + i];
+        for (uint i = lane; i < TOKENS * INPUT_QUADS; i += ROWS_OF_GROUP) shared_inputs[i] = inputs[at * INPUT_QUADS + i];
 #ifdef INTEGERS
         if (lane < TOKENS) shared_about[lane] = about[at + lane];
 #endif
@@ -363,27 +376,33 @@ void accumulate(global const uint *rows, bool is_row, uint n_chunks, global cons
         W codes[8];
         F scale[2], least[2];
         unpack_codes(rows, chunk, codes, scale, least);
-        for (uint t = 0; t < TOKENS; t++) {
+        UNROLL for (uint t = 0; t < TOKENS; t++) {
             int x[8];
-            UNROLL for (uint i = 0; i < 8; i++) x[i] = shared_inputs[t * 8 + i];
+            UNROLL for (uint i = 0; i < 2; i++) vstore4(shared_inputs[t * 2 + i], i, x);
             sums[t] += chunk_product(codes, scale, least, x, shared_about[t]);
         }
 #else
         F w[32];
         unpack_values(rows, chunk, w);
-        UNROLL for (uint i = 0; i < 32; i++)
-            for (uint t = 0; t < TOKENS; t++) sums[t] += w[i] * shared_inputs[t * 32 + i];
+        UNROLL for (uint t = 0; t < TOKENS; t++)
+            UNROLL for (uint i = 0; i < 8; i++) {
+                float4 x = shared_inputs[t * 8 + i];
+                sums[t] += w[4 * i] * x.s0;
+                sums[t] += w[4 * i + 1] * x.s1;
+                sums[t] += w[4 * i + 2] * x.s2;
+                sums[t] += w[4 * i + 3] * x.s3;
+            }
 #endif
     }
 }
 
 // Dimension 0: rows of a matrix, or of the part. Group dimension 1: tiles.
 kernel __attribute__((reqd_work_group_size(ROWS_OF_GROUP, 1, 1))) void
-matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
+matmul(global const uint *weight, global const uint *gate, global const INPUT4 *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output, global const uint *table,
        const struct matmul_parameters given)
 {
-    local INPUT shared_inputs[TOKENS * INPUT_WORDS];
+    local INPUT4 shared_inputs[TOKENS * INPUT_QUADS];
     local int4 shared_about[TOKENS];
     const struct matmul_parameters p = given;
     uint number = get_group_id(1), panel = panel_of(&p, get_global_id(0) / PANEL), lane = get_global_id(0) % PANEL;
@@ -394,13 +413,14 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
     size_t panel_words = (size_t)((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
     size_t at = in_part * panel_words + lane, column = (size_t)tile.input * p.n_chunks * TOKENS;
     float sums[TOKENS], gates[TOKENS];
-    inputs += column * INPUT_WORDS;
+    inputs += column * INPUT_QUADS;
     about += p.about_offset + column;
     bias += (size_t)tile.matrix * p.rows;
     accumulate(weight + at, is_row, p.n_chunks, inputs, about, shared_inputs, shared_about, sums);
-    if (p.has_gate) accumulate(gate + at, is_row, p.n_chunks, inputs, about, shared_inputs, shared_about, gates);
-    for (uint t = 0; t < TOKENS && is_row && t < tile.n_columns; t++)
-        store_sum(sums[t], p.has_gate ? gates[t] : 0, row, number, t, &p, bias, residual, table, output);
+    if (GATED) accumulate(gate + at, is_row, p.n_chunks, inputs, about, shared_inputs, shared_about, gates);
+    UNROLL for (uint t = 0; t < TOKENS; t++)
+        if (is_row && t < tile.n_columns)
+            store_sum(sums[t], GATED ? gates[t] : 0, row, number, t, &p, bias, residual, table, output);
 }
 #endif
 #endif
