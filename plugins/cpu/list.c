@@ -105,6 +105,22 @@ void list_count_later(struct list *list, step_count *count)
     list->steps[list->n_steps - 1].count = count;
 }
 
+void *list_extend(struct list *list, step_function *run, size_t more)
+{
+    more = round_up(more, 16);
+    if (list->n_steps == 0 || list->steps[list->n_steps - 1].run != run ||
+        !ARRAY_RESERVE(list->args, list->args_capacity, list->args_size + more))
+        return NULL;
+    list->args_size += more;
+    return list->args + list->steps[list->n_steps - 1].args;
+}
+
+void list_set_tasks(struct list *list, size_t n_tasks)
+{
+    ENGINE_ASSERT(list->n_steps > 0 && !list->steps[list->n_steps - 1].count);
+    list->steps[list->n_steps - 1].n_tasks = n_tasks;
+}
+
 /* The last step touches a range: does it have to wait for the steps before? */
 static void touch(struct list *list, uintptr_t begin, uintptr_t end, bool write)
 {

@@ -27,6 +27,7 @@ enum slot {
     SLOT_EXPERTS,  /* the owners of columns */
     SLOT_PRODUCTS, /* the experts' results, before they are mixed */
     SLOT_ATTENTION,
+    SLOT_SCAN, /* keys and queries, see op-scan.c */
     N_SLOTS
 };
 
@@ -52,6 +53,12 @@ bool list_is_empty(const struct list *list);
  * NULL after host->fail. */
 void *list_add(struct list *list, step_function *run, size_t n_tasks, size_t args_size);
 void list_count_later(struct list *list, step_count *count); /* of the step just added */
+
+/* The arguments of the step just added if `run` runs its tasks, with room for `more` bytes at their end. NULL
+ * if another function does, or if memory runs out. What the caller adds to the step is declared like that of
+ * a step of its own. */
+void *list_extend(struct list *list, step_function *run, size_t more);
+void list_set_tasks(struct list *list, size_t n_tasks); /* of the step just added */
 
 /* Memory that the step just added reads or writes. */
 void list_reads(struct list *list, const struct view *view);
