@@ -192,6 +192,19 @@ static size_t panels_in_turn(const struct work *work, const struct matmul_step *
     return panels_at_once(work->kernels, type);
 }
 
+/* The rows of the output are far from each other: fetches where the columns of n panels go. */
+static void fetch_outputs(const struct matmul_step *step, const struct group *group, size_t panel, size_t n)
+{
+    if (step->mixed) return;
+    for (size_t t = 0, slot, token; t < group->n; t++) {
+        group_row(group, t, &slot, &token);
+        for (size_t p = panel; p < panel + n; p++) {
+            __builtin_prefetch(row_at(&step->output, slot, token) + p * PANEL, 1);
+            if (step->residual.data) __builtin_prefetch(row_at(&step->residual, slot, token) + p * PANEL);
+        }
+    }
+}
+
 /* Panels panel_begin … panel_end - 1 of the group's matrix (and gate) x its columns. */
 static void multiply_group(const struct work *work, const struct matmul_step *step, const struct group *group,
                            size_t panel_begin, size_t panel_end)
@@ -206,6 +219,7 @@ static void multiply_group(const struct work *work, const struct matmul_step *st
             n = smaller(at_once, panel_end - panel);
             for (size_t p = 0; step->mixed && p < n; p++)
                 scratch.sums[0][p] = product_at(&step->columns, work, &block, panel + p);
+            if (at_once <= PANELS) fetch_outputs(step, &block, panel, n);
             product_multiply(work, step, weight, &block, panel, n, scratch.tiles, scratch.sums[0]);
             if (gate->type)
                 product_multiply(work, step, gate, &block, panel, n, scratch.tiles, scratch.sums[1]);
