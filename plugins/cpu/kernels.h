@@ -19,6 +19,7 @@
 #define QUANTIZE_MAX   8.3e6F /* the scale of groups with a larger value is out of float16's range */
 #define TILE_TOKENS    12     /* most tokens that a tile kernel takes at once */
 #define SCAN_COLUMNS   32     /* columns of a state that `scan` takes at once */
+#define SCAN_KEYS      8      /* its rows that meet all tokens of a piece before the next ones do */
 #define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes in one call */
 
 /* Activations for a TILE_INT8 matmul, T tokens interleaved: value = q * scale. */
@@ -64,6 +65,7 @@ struct scan_piece {
     size_t n_tokens, key_dim;
     const float *q, *k, *a, *b; /* rows of key_dim; a and b NULL: absent */
     size_t q_stride, k_stride, a_stride, b_stride;
+    size_t keys_stride; /* from SCAN_KEYS keys of q and k to the next ones; SCAN_KEYS if there is an a */
     const float *v;     /* [SCAN_COLUMNS, n_tokens] */
     const float *erase; /* [n_tokens]; used with a */
     size_t n_decay;     /* 1, key_dim; 0: there is none, or rates give it */

@@ -2,7 +2,12 @@
  * one head's state, for all tokens, in pieces of a run. The kernels (kernels/scan.h) work on the state where
  * it is; what is copied is a state that tokens would read from the same few sets of the nearest cache, and
  * columns at the end of a head, filled up with zeros. Each column is computed by itself and in the order of
- * its tokens, so results don't depend on how a text is cut into batches. */
+ * its tokens, so results don't depend on how a text is cut into batches.
+ *
+ * Without a, the kernel takes a piece's tokens through SCAN_KEYS rows of the state, then through the next
+ * ones. Of more than a few tokens, a step before brings keys and queries into that order (SLOT_SCAN), for all
+ * heads that share them: [2][SCAN_KEYS] floats for each token, those of a piece's tokens side by side, then
+ * the next SCAN_KEYS; then the next piece, and then the next group. */
 #include <string.h>
 
 #include "kernels.h"
@@ -10,18 +15,79 @@
 #include "states.h"
 
 enum {
-    PIECE = 32,       /* tokens of a piece */
-    DENSE_TOKENS = 4, /* of a run under the delta rule, from which on its state is copied */
+    PIECE = 32,        /* tokens of a piece, which begins at a multiple of it in the batch, or with a run */
+    SORTED_TOKENS = 8, /* of a batch, from which on keys are sorted */
+    DENSE_TOKENS = 4,  /* of a run under the delta rule, from which on its state is copied */
 };
+
+/* Floats of a token's SCAN_KEYS keys and as many queries, sorted; and of a piece's. */
+#define TOKEN_KEYS ((size_t)2 * SCAN_KEYS)
+#define PIECE_KEYS (PIECE * TOKEN_KEYS)
 
 struct scan_step {
     struct view q, k, v, decay, a, b, erase, output; /* data NULL: absent */
     struct states_view states;
     const float *rates, *bonus; /* or NULL */
     float scale;
-    size_t key_dim, value_dim, n_heads, heads_per_group, blocks_per_head;
-    bool has_decay, has_erase;
+    size_t key_dim, value_dim, n_heads, heads_per_group, blocks_per_head, n_tokens;
+    bool has_decay, has_erase, is_sorted;
 };
+
+/* ---- Keys and queries in the kernel's order ------------------------------------------------------------ */
+
+static size_t key_parts(const struct scan_step *step)
+{
+    return (step->key_dim + SCAN_KEYS - 1) / SCAN_KEYS;
+}
+
+static size_t n_pieces(const struct scan_step *step)
+{
+    return (step->n_tokens + PIECE - 1) / PIECE;
+}
+
+/* The first keys of a token; its queries follow them. */
+static float *sorted_at(const struct scan_step *step, const struct work *work, size_t group, size_t token)
+{
+    float *piece = (float *)(void *)work->slots[SLOT_SCAN] +
+                   (group * n_pieces(step) + token / PIECE) * key_parts(step) * PIECE_KEYS;
+    return piece + token % PIECE * TOKEN_KEYS;
+}
+
+/* A task: a piece of a group. */
+static void run_sort(const void *args, const struct work *work, size_t task)
+{
+    const struct scan_step *step = args;
+    size_t group = task / n_pieces(step), first = task % n_pieces(step) * PIECE, end = first + PIECE;
+    if (end > step->n_tokens) end = step->n_tokens;
+    for (size_t t = first; t < end; t++) {
+        const float *k = view_row(&step->k, group, t, 0), *q = view_row(&step->q, group, t, 0);
+        float *to = sorted_at(step, work, group, t);
+        size_t i = 0;
+        for (; i + SCAN_KEYS <= step->key_dim; i += SCAN_KEYS, to += PIECE_KEYS) {
+            memcpy(to, k + i, SCAN_KEYS * sizeof *to);
+            memcpy(to + SCAN_KEYS, q + i, SCAN_KEYS * sizeof *to);
+        }
+        if (i == step->key_dim) continue;
+        memcpy(to, k + i, (step->key_dim - i) * sizeof *to);
+        memcpy(to + SCAN_KEYS, q + i, (step->key_dim - i) * sizeof *to);
+    }
+}
+
+static int append_sort(const struct scan_step *step, struct list *list)
+{
+    size_t n_groups = step->n_heads / step->heads_per_group;
+    struct scan_step *added = list_add(list, run_sort, n_groups * n_pieces(step), sizeof *added);
+    if (!added) return ENGINE_ERROR_MEMORY;
+    *added = *step;
+    list_reserve_slot(list, SLOT_SCAN,
+                      n_groups * n_pieces(step) * key_parts(step) * PIECE_KEYS * sizeof(float));
+    list_reads(list, &step->k);
+    list_reads(list, &step->q);
+    list_writes_slot(list, SLOT_SCAN);
+    return ENGINE_OK;
+}
+
+/* ---- The scan ------------------------------------------------------------------------------------------ */
 
 /* A thread's memory, in floats. */
 struct scan_scratch {
@@ -91,6 +157,19 @@ static void copy_decay(const struct scan_step *step, const struct work *work, co
     work->kernels->exponentials(to, to, n * n_decay);
 }
 
+/* The rows that tokens read and write of a block are far from each other. Fetches values first … end - 1 and
+ * the places of n outputs before them. */
+static void fetch_rows(const struct scan_step *step, const struct block *block, size_t first, size_t end,
+                       size_t n)
+{
+    for (size_t t = first; t < end; t++)
+        for (size_t i = 0; i < block->n; i += 64 / sizeof(float))
+            __builtin_prefetch(row_of(&step->v, block->head, t) + block->first + i);
+    for (size_t t = first - n; t < first; t++)
+        for (size_t i = 0; i < block->n; i += 64 / sizeof(float))
+            __builtin_prefetch(row_of(&step->output, block->head, t) + block->first + i, 1);
+}
+
 /* Tokens whose state's rows are at `state`. */
 static void run_piece(const struct scan_step *step, const struct work *work, const struct block *block,
                       size_t first, size_t n, float *state, size_t state_stride,
@@ -103,7 +182,7 @@ static void run_piece(const struct scan_step *step, const struct work *work, con
     if (step->has_decay) copy_decay(step, work, block, first, n, scratch);
     for (size_t t = 0; t < n; t++)
         scratch->erase[t] = step->has_erase ? *row_of(&step->erase, block->head, first + t) : 1;
-    const struct scan_piece piece = {
+    struct scan_piece piece = {
         .n_tokens = n,
         .key_dim = step->key_dim,
         .q = row_of(&step->q, group, first),
@@ -114,6 +193,7 @@ static void run_piece(const struct scan_step *step, const struct work *work, con
         .k_stride = step->k.nb[2] / sizeof(float),
         .a_stride = step->a.nb[2] / sizeof(float),
         .b_stride = step->b.nb[2] / sizeof(float),
+        .keys_stride = SCAN_KEYS,
         .v = scratch->v,
         .erase = scratch->erase,
         .n_decay = step->has_decay && !step->rates ? step->decay.ne[0] : 0,
@@ -126,6 +206,11 @@ static void run_piece(const struct scan_step *step, const struct work *work, con
         .state_stride = state_stride,
         .out = scratch->out,
     };
+    if (step->is_sorted) {
+        piece.k = sorted_at(step, work, group, first), piece.q = piece.k + SCAN_KEYS;
+        piece.k_stride = piece.q_stride = TOKEN_KEYS;
+        piece.keys_stride = PIECE_KEYS;
+    }
     work->kernels->scan(&piece);
     for (size_t t = 0; t < n; t++)
         copy_columns(block, scratch->out + t * SCAN_COLUMNS,
@@ -144,9 +229,12 @@ static void run_tokens(const struct scan_step *step, const struct work *work, co
         memset(used + i * stride, 0, block->n * sizeof *used);
     for (size_t i = 0; i < step->key_dim && is_copied && !run->begins; i++)
         copy_columns(block, state + i * step->value_dim, used + i * stride);
-    for (size_t t = 0; t < run->n; t += PIECE)
-        run_piece(step, work, block, run->first + t, run->n - t < PIECE ? run->n - t : PIECE, used, stride,
-                  scratch);
+    const size_t end = run->first + run->n;
+    for (size_t t = run->first, n; t < end; t += n) {
+        n = PIECE - t % PIECE < end - t ? PIECE - t % PIECE : end - t;
+        if (n > 1) fetch_rows(step, block, t + n, end - t - n < PIECE ? end : t + n + PIECE, n);
+        run_piece(step, work, block, t, n, used, stride, scratch);
+    }
     for (size_t i = 0; i < step->key_dim && is_copied; i++)
         copy_columns(block, used + i * stride, state + i * step->value_dim);
 }
@@ -204,6 +292,8 @@ static int check(const struct request *request, const struct engine_op_scan *arg
     step->heads_per_group = step->n_heads / step->q.ne[1];
     step->blocks_per_head = (step->value_dim + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
     step->scale = args->scale != 0 ? args->scale : 1;
+    step->n_tokens = step->v.ne[2];
+    step->is_sorted = !args->a && step->n_tokens >= SORTED_TOKENS;
     return ENGINE_OK;
 }
 
@@ -212,6 +302,8 @@ int op_scan(const struct request *request, const void *arguments, struct list *l
     struct scan_step step = {0};
     int status = check(request, arguments, &step);
     if (status || request->planning) return status;
+    if (step.is_sorted) status = append_sort(&step, list);
+    if (status) return status;
     struct scan_step *added = list_add(list, run_scan, step.n_heads * step.blocks_per_head, sizeof *added);
     if (!added) return ENGINE_ERROR_MEMORY;
     *added = step;
@@ -220,6 +312,7 @@ int op_scan(const struct request *request, const void *arguments, struct list *l
                                         &step.a, &step.b, &step.erase};
     for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
         if (reads[i]->data) list_reads(list, reads[i]);
+    if (step.is_sorted) list_reads_slot(list, SLOT_SCAN);
     list_writes(list, &step.output);
     states_declare(list, &step.states);
     return ENGINE_OK;

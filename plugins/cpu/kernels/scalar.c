@@ -223,9 +223,10 @@ static void scan(const struct scan_piece *x)
                 erased += x->a[t * x->a_stride + i] * x->state[i * x->state_stride + j];
             for (size_t i = 0; i < x->key_dim; i++) {
                 float *s = &x->state[i * x->state_stride + j], before = *s;
-                *s = scan_decay(x, t, i, j) * before + k[i] * v;
+                const size_t at = i / SCAN_KEYS * x->keys_stride + i % SCAN_KEYS;
+                *s = scan_decay(x, t, i, j) * before + k[at] * v;
                 if (x->a) *s += x->b[t * x->b_stride + i] * erased * x->erase[t];
-                sum += q[i] * (x->bonus ? before + x->bonus[i] * k[i] * v : *s);
+                sum += q[at] * (x->bonus ? before + x->bonus[i] * k[at] * v : *s);
             }
             x->out[t * SCAN_COLUMNS + j] = sum * x->scale;
         }

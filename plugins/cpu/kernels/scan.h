@@ -1,13 +1,12 @@
 /* scan.h: template of the kernels of convolutions and recurrences. Expects vec-*.h, vec.h.
  *
  * Columns of a state are independent, so each kind of vector takes as many at once as its registers hold.
- * Sums have one order for all of them, however many tokens a call is given: a sum over keys for the output is
- * added up in groups of SCAN_GROUP; under the delta rule, sums have four parts (i % 4), added as (0 + 1) +
- * (2 + 3). */
-#define SCAN_GROUP ((size_t)4)                                /* rows whose products are added up first */
-#define SCAN_ROWS  (LANES == 8 ? SCAN_GROUP : 2 * SCAN_GROUP) /* rows of the state in registers */
-#define SCAN_PARTS ((size_t)2)                                /* vectors of a row in registers */
-#define SCAN_STEP  (SCAN_PARTS * LANES)                       /* columns of these */
+ * Sums have one order for all of them, however many tokens a call is given: a sum over keys for the output
+ * begins with the first key; under the delta rule, sums have four parts (i % 4), added as (0 + 1) + (2 +
+ * 3). */
+#define SCAN_ROWS  (LANES == 8 ? SCAN_KEYS / 2 : SCAN_KEYS) /* rows of the state in registers */
+#define SCAN_PARTS ((size_t)2)                              /* vectors of a row in registers */
+#define SCAN_STEP  (SCAN_PARTS * LANES)                     /* columns of these */
 #define EACH_PART  UNROLL for (size_t p = 0; p < SCAN_PARTS; p++)
 
 static void weighted_rows(const float *const *rows, const float *weights, size_t stride, size_t n_rows,
@@ -45,8 +44,8 @@ FLATTEN vf scan_decay(const struct scan_piece *x, const enum decay decay, size_t
     return vf_set1(x->decay[decay == DECAY_HEAD ? t : t * x->key_dim + i]);
 }
 
-/* `n_rows` rows of the state from row `first` on, SCAN_STEP columns from `column` on, which stay in registers
- * for all tokens; their share of the output is added to it. */
+/* `n_rows` rows of the state from row `first` on, all of the same SCAN_KEYS, and SCAN_STEP columns from
+ * `column` on, which stay in registers for all tokens; their share of the output is added to it. */
 FLATTEN void scan_rows(const struct scan_piece *x, const enum decay decay, const bool bonus, size_t first,
                        const size_t n_rows, size_t column)
 {
@@ -54,26 +53,25 @@ FLATTEN void scan_rows(const struct scan_piece *x, const enum decay decay, const
     float *state = x->state + first * x->state_stride + column;
     UNROLL for (size_t i = 0; i < n_rows; i++) EACH_PART s[i][p] =
         vf_load(state + i * x->state_stride + p * LANES);
-    const float *k = x->k + first, *q = x->q + first, *own = bonus ? x->bonus + first : NULL;
+    const size_t at = first / SCAN_KEYS * x->keys_stride + first % SCAN_KEYS;
+    const float *k = x->k + at, *q = x->q + at, *own = bonus ? x->bonus + first : NULL;
     const float *values = x->v + column;
     float *out = x->out + column;
     for (size_t t = 0; t < x->n_tokens; t++) {
-        vf v[SCAN_PARTS], sum[SCAN_PARTS], all[SCAN_PARTS];
-        EACH_PART v[p] = vf_load(values + p * LANES), all[p] = first ? vf_load(out + p * LANES) : vf_zero();
+        vf v[SCAN_PARTS], sum[SCAN_PARTS];
+        EACH_PART v[p] = vf_load(values + p * LANES), sum[p] = first ? vf_load(out + p * LANES) : vf_zero();
         UNROLL for (size_t i = 0; i < n_rows; i++)
         {
             const vf key = vf_set1(k[i]), query = vf_set1(q[i]);
             EACH_PART
             {
-                if (i % SCAN_GROUP == 0) sum[p] = vf_zero();
                 vf new = vf_mul(key, v[p]), w = scan_decay(x, decay, t, first + i, column + p * LANES);
                 if (bonus) sum[p] = vf_fma(query, vf_fma(vf_set1(own[i]), new, s[i][p]), sum[p]);
                 s[i][p] = vf_fma(w, s[i][p], new);
                 if (!bonus) sum[p] = vf_fma(query, s[i][p], sum[p]);
-                if (i % SCAN_GROUP == SCAN_GROUP - 1 || i + 1 == n_rows) all[p] = vf_add(all[p], sum[p]);
             }
         }
-        EACH_PART vf_store(out + p * LANES, all[p]);
+        EACH_PART vf_store(out + p * LANES, sum[p]);
         k += x->k_stride, q += x->q_stride, values += SCAN_COLUMNS, out += SCAN_COLUMNS;
     }
     UNROLL for (size_t i = 0; i < n_rows; i++)
@@ -85,10 +83,6 @@ FLATTEN void scan_plain(const struct scan_piece *x, const enum decay decay, cons
     size_t i = 0;
     for (; i + SCAN_ROWS <= x->key_dim; i += SCAN_ROWS)
         for (size_t c = 0; c < SCAN_COLUMNS; c += SCAN_STEP) scan_rows(x, decay, bonus, i, SCAN_ROWS, c);
-    if (SCAN_ROWS > SCAN_GROUP && i + SCAN_GROUP <= x->key_dim) {
-        for (size_t c = 0; c < SCAN_COLUMNS; c += SCAN_STEP) scan_rows(x, decay, bonus, i, SCAN_GROUP, c);
-        i += SCAN_GROUP;
-    }
     for (; i < x->key_dim; i++)
         for (size_t c = 0; c < SCAN_COLUMNS; c += SCAN_STEP) scan_rows(x, decay, bonus, i, 1, c);
 }
