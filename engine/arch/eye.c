@@ -1,6 +1,7 @@
 /* eye.c: see eye.h. */
 #include "arch/eye.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,9 @@
 #include <string.h>
 
 #include "arch/decoder.h"
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "common/assert.h"
 #include "model/hf/config.h"
 
@@ -203,14 +206,129 @@ struct value *eye_feed_forward(struct graph *g, const struct eye *eye, struct va
     return eye_linear(g, "ffn_down", eye->n_ff, eye->n_embd, up);
 }
 
-struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x)
+/* A block's output by the layer's scales, if it has some. */
+static struct value *scale_block(struct graph *g, const struct eye *eye, const char *name, struct value *x)
+{
+    struct value *scales = graph_values_optional(g, eye->n_embd, 1, "v.blk.%u.%s.weight", g->layer, name);
+    return scales ? graph_mul(g, x, scales) : x;
+}
+
+struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x,
+                         struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x))
 {
     for (g->layer = 0; g->layer < eye->n_layers; g->layer++) {
-        x = graph_add(g, x, eye_attention(g, eye, eye_norm(g, eye, "ln1", x), NULL));
-        x = graph_add(g, x, eye_feed_forward(g, eye, eye_norm(g, eye, "ln2", x)));
+        struct value *heads = eye_attention(g, eye, eye_norm(g, eye, "ln1", x), rotate);
+        x = graph_add(g, x, scale_block(g, eye, "ls1", heads));
+        struct value *block = eye_feed_forward(g, eye, eye_norm(g, eye, "ln2", x));
+        x = graph_add(g, x, scale_block(g, eye, "ls2", block));
     }
     g->layer = NO_LAYER;
     return x;
+}
+
+/* ---- Rotations in two dimensions ---- */
+
+/* A pair whose angle is divided by this is not rotated in float32. */
+#define NOT_ROTATED 1e30f
+
+struct turn {
+    const struct eye *eye;
+    uint32_t axis;
+};
+
+/* What rope divides angles by, with a base of 1. */
+static void fill_turn(const void *user, float *values, uint64_t n)
+{
+    const struct turn *turn = user;
+    const uint64_t half = n / 2;
+    for (uint64_t i = 0; i < n; i++) {
+        bool is_column = i >= half;
+        double power =
+            2 * (double)(i - (is_column ? half : 0)) + (is_column && turn->eye->is_staggered ? 1 : 0);
+        values[i] = is_column == (turn->axis == 1) ? (float)pow((double)turn->eye->theta, power / (double)n)
+                                                   : NOT_ROTATED;
+    }
+}
+
+struct value *eye_rotate(struct graph *g, const struct eye *eye, struct value *x)
+{
+    const uint32_t head_dim = eye->n_embd / eye->n_heads;
+    if (head_dim % 4 != 0) {
+        graph_fail(g, "heads of %u values cannot be rotated in two dimensions", head_dim);
+        return NULL;
+    }
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        char name[96];
+        const struct turn turn = {eye, axis};
+        snprintf(name, sizeof name, "v.turn_%u_%u_%a_%d", axis, head_dim, (double)eye->theta,
+                 eye->is_staggered);
+        const struct rope_options options = {
+            .n_dims = head_dim,
+            .pairs = ENGINE_ROPE_HALVES,
+            .theta = 1,
+            .factors = graph_numbers(g, head_dim / 2, name, fill_turn, &turn),
+            .positions = (enum graph_input)(INPUT_AXES + 1 + axis),
+        };
+        x = graph_rope(g, x, &options);
+    }
+    return x;
+}
+
+/* ---- Tensors whose numbers are read ---- */
+
+bool eye_has_values(struct graph *g, const char *name, uint64_t n)
+{
+    const struct model_tensor *tensor = graph_find(g, "%s", name);
+    uint64_t count = 1;
+    for (int i = 0; tensor && i < 4; i++)
+        if (checked_mul(count, tensor->ne[i], &count)) count = UINT64_MAX;
+    if (tensor && is_float_type(tensor->type) && count == n) return true;
+    graph_fail(g, "the tensor %s is missing, or has not %" PRIu64 " values of a float type", name, n);
+    return false;
+}
+
+void eye_read_values(const struct model_tensor *tensor, float *values)
+{
+    const uint64_t n_rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3], width = tensor->ne[0];
+    /* Rows of stored types are at most as long as those of float32, so each is read where it goes. */
+    for (uint64_t row = 0; row < n_rows; row++) {
+        float *to = values + row * width;
+        model_tensor_read(tensor, row, 1, (uint8_t *)to);
+        for (uint64_t i = width; i-- > 0;) to[i] = float_at(tensor->type, to, i);
+    }
+}
+
+struct unfolded {
+    const struct model_tensor *tensor;
+    uint64_t n_each; /* patches of a row */
+};
+
+static void fill_unfolded(const void *user, float *values, uint64_t n)
+{
+    const struct unfolded *unfolded = user;
+    const uint64_t n_each = unfolded->n_each, width = unfolded->tensor->ne[0], n_embd = width / n_each;
+    float *row = malloc((size_t)width * sizeof *row);
+    eye_read_values(unfolded->tensor, values);
+    for (float *at = values; row && at < values + n; at += width) {
+        memcpy(row, at, (size_t)width * sizeof *row);
+        for (uint64_t i = 0; i < width; i++) at[i % n_each * n_embd + i / n_each] = row[i];
+    }
+    free(row);
+}
+
+struct value *eye_unfolded(struct graph *g, const struct eye *eye, const char *name)
+{
+    char own[NAME_SIZE];
+    const uint64_t n_each = (uint64_t)eye->merge * eye->merge, width = eye->n_embd * n_each;
+    const struct unfolded unfolded = {graph_find(g, "%s", name), n_each};
+    if (!eye_has_values(g, name, width * eye->n_embd)) return NULL;
+    if (unfolded.tensor->ne[0] != width) {
+        graph_fail(g, "the tensor %s has rows of %" PRIu64 " values; expected %" PRIu64, name,
+                   unfolded.tensor->ne[0], width);
+        return NULL;
+    }
+    snprintf(own, sizeof own, "%s.merged", name);
+    return graph_number_rows(g, width, eye->n_embd, own, fill_unfolded, &unfolded);
 }
 
 struct value *eye_merge(struct graph *g, const struct eye *eye, struct value *x)
@@ -325,6 +443,26 @@ int eye_number(struct sight_piece *piece, uint32_t n_columns)
     if (!piece->places) return error_memory("picture");
     for (uint32_t i = 0; i < piece->n_patches; i++)
         piece->places[i] = piece->axes[0][i] * (int32_t)n_columns + piece->axes[1][i];
+    return ENGINE_OK;
+}
+
+int eye_add_patch(const struct eye *eye, struct sight_piece *piece)
+{
+    const size_t n = (size_t)piece->n_patches + 1, width = patch_width(eye);
+    float *patches = realloc(piece->patches, n * width * sizeof *patches);
+    if (patches) piece->patches = patches;
+    bool whole = patches != NULL;
+    int32_t **lists[] = {&piece->places, &piece->axes[0], &piece->axes[1]};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        int32_t *list = *lists[i] ? realloc(*lists[i], n * sizeof *list) : NULL;
+        if (!*lists[i]) continue;
+        whole &= list != NULL;
+        if (list) *lists[i] = list;
+        if (list) list[n - 1] = 0;
+    }
+    if (!whole) return error_memory("picture");
+    memset(patches + (n - 1) * width, 0, width * sizeof *patches);
+    piece->n_patches++;
     return ENGINE_OK;
 }
 

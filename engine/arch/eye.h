@@ -24,6 +24,10 @@ struct eye {
     float epsilon;
     float mean[3], std[3]; /* of red, green and blue, from 0 to 1 */
     uint32_t filter;       /* enum image_filter */
+    /* Of rotations in two dimensions: half of the pairs turn by row, the others by column, at angles of
+     * theta^(-4i / head_dim); `is_staggered`: those of columns are between those of rows. */
+    float theta;
+    bool is_staggered;
 };
 
 /* Reads the usual keys. Sets layer norms, GELU, and no frames. `merge`: the default. */
@@ -52,8 +56,19 @@ struct value *eye_attention(struct graph *g, const struct eye *eye, struct value
                             struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x));
 /* ffn_up, ffn_down, and ffn_gate if there is one. */
 struct value *eye_feed_forward(struct graph *g, const struct eye *eye, struct value *x);
-/* All layers of a vision transformer with norms before the blocks (ln1, ln2). */
-struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x);
+/* All layers of a vision transformer with norms before the blocks (ln1, ln2), whose outputs may be scaled
+ * (ls1, ls2); `rotate` as above. */
+struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x,
+                         struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x));
+/* Rotates by rows and columns (sight_piece.axes), pairs of halves. */
+struct value *eye_rotate(struct graph *g, const struct eye *eye, struct value *x);
+/* The matrix of merged patches that is stored as a convolution unfolds them, the patches of each value beside
+ * each other; as F32, for what eye_merge gives. */
+struct value *eye_unfolded(struct graph *g, const struct eye *eye, const char *name);
+
+/* Whether a tensor has so many values of a float type; else that is an error. The values, as float32. */
+bool eye_has_values(struct graph *g, const char *name, uint64_t n);
+void eye_read_values(const struct model_tensor *tensor, float *values);
 
 /* The patches of each row, which follow each other, in one: [n * merge^2, n_rows]. */
 struct value *eye_merge(struct graph *g, const struct eye *eye, struct value *x);
@@ -69,6 +84,9 @@ int eye_cut(const struct eye *eye, const struct image *image, struct sight_piece
 
 /* Sets the learnt positions of a piece, row by row of a table with so many columns. ENGINE_ERROR_MEMORY. */
 int eye_number(struct sight_piece *piece, uint32_t n_columns);
+
+/* Adds a patch of zeros behind the others, which becomes no row. ENGINE_ERROR_MEMORY. */
+int eye_add_patch(const struct eye *eye, struct sight_piece *piece);
 
 /* Makes room for pieces, all zero. ENGINE_ERROR_MEMORY. */
 int sight_create(struct sight *sight, uint32_t n_pieces);

@@ -93,7 +93,9 @@
 /* The eyes of families that see. */
 #define EYES(X)                                                                                              \
     X(gemma3_eye)                                                                                            \
-    X(idefics3_eye)
+    X(idefics3_eye)                                                                                          \
+    X(internvl_eye)                                                                                          \
+    X(mistral3_eye)
 
 #define X(name) extern const struct architecture arch_##name;
 FAMILIES(X)

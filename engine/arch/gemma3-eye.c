@@ -46,7 +46,7 @@ static void gemma3_eye_build(struct graph *g, const void *hparams)
     const struct eye *eye = &gemma->eye;
     struct value *x =
         graph_add(g, eye_embed(g, eye), eye_places(g, eye, (uint64_t)gemma->side * gemma->side));
-    x = eye_norm(g, eye, "v.post_ln", eye_layers(g, eye, x));
+    x = eye_norm(g, eye, "v.post_ln", eye_layers(g, eye, x, NULL));
     x = graph_norm(g, mean_of_blocks(g, eye, x), graph_values(g, eye->n_embd, 1, "mm.soft_emb_norm.weight"),
                    NULL, ENGINE_NORM_RMS, eye->epsilon);
     eye_end(g, eye,

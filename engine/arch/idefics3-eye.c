@@ -48,7 +48,7 @@ static void idefics3_eye_build(struct graph *g, const void *hparams)
     const uint64_t width = (uint64_t)eye->n_embd * eye->merge * eye->merge;
     struct value *x =
         graph_add(g, eye_embed(g, eye), eye_places(g, eye, (uint64_t)idefics->side * idefics->side));
-    x = eye_norm(g, eye, "v.post_ln", eye_layers(g, eye, x));
+    x = eye_norm(g, eye, "v.post_ln", eye_layers(g, eye, x, NULL));
     eye_end(g, eye, eye_linear(g, "mm.model.fc", width, eye->n_out, eye_merge(g, eye, x)));
 }
 

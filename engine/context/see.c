@@ -59,9 +59,10 @@ int context_see(struct engine_context *context, const struct sight_piece *piece,
     struct prepared *prepared;
     ENGINE_ASSERT(piece->n_patches > 0 && piece->n_patches <= plan->n_batch);
     /* Rows are merged from so many patches; the shape holds whole ones. */
-    const uint32_t merged = piece->n_patches / piece->n_rows;
-    struct shape_key key = {.n_tokens = piece->n_patches, .n_outputs = 1, .chunk = piece->chunk};
-    ENGINE_ASSERT(merged * piece->n_rows == piece->n_patches);
+    const uint32_t merged = plan->info.n_merged;
+    struct shape_key key = {
+        .n_tokens = (piece->n_patches + merged - 1) / merged * merged, .n_outputs = 1, .chunk = piece->chunk};
+    ENGINE_ASSERT((uint64_t)merged * piece->n_rows <= piece->n_patches && key.n_tokens <= plan->n_batch);
     key.table_width = plan_table_width(plan, kv_blocks_for(plan->n_context));
     int status = batch_make_rows(context);
     if (status) return status;
