@@ -6,7 +6,7 @@
 
 /* With "uniqueItems", the set of the items so far decides what may follow: a rule for each set. */
 #define MAX_UNIQUE 10
-/* Where an item may stand that an array has to contain. */
+/* How many items "contains" may have counted. */
 #define MAX_PLACES 64
 
 /* Items after the first `count`: their schema; NULL: none may follow. */
@@ -88,43 +88,103 @@ static const json_t *without_contained(struct schema_reader *reader, const json_
     return copy;
 }
 
-/* Arrays of which one item at least is what "contains" says: it may be the first, the second, and so on. */
-static uint32_t containing(struct schema_reader *reader, const json_t *schema, uint32_t least, uint32_t most)
+/* How many items an array has to have, and how many of them are what "contains" says: states of a position
+ * and a count. */
+struct counting {
+    struct exprs *exprs;
+    uint32_t separator, any, other, contained; /* rules; `other`: an item that isn't counted */
+    uint32_t least, most, at_least, at_most;   /* of items, and of those that are contained */
+    uint32_t n_items, n_contained;             /* beyond these, one state stands for all */
+    uint32_t *rules;                           /* [n_items + 1, n_contained + 1] */
+};
+
+static uint32_t state_of(const struct counting *counting, uint32_t items, uint32_t contained)
+{
+    if (items > counting->n_items) items = counting->n_items;
+    if (contained > counting->n_contained) contained = counting->n_contained;
+    return expr_rule(counting->exprs, counting->rules[items * (counting->n_contained + 1) + contained]);
+}
+
+/* What may follow `items` items, of which `contained` are counted. */
+static uint32_t counted_from(const struct counting *counting, uint32_t items, uint32_t contained)
+{
+    struct exprs *exprs = counting->exprs;
+    uint32_t list = expr_alt(exprs), choice = expr_alt(exprs);
+    bool limited = counting->at_most != EXPR_NO_LIMIT;
+    if (items >= counting->least && contained >= counting->at_least)
+        expr_add(exprs, list, expr_text(exprs, ""));
+    if (counting->most != EXPR_NO_LIMIT && items >= counting->most) return list;
+    uint32_t other = expr_rule(exprs, limited ? counting->other : counting->any);
+    expr_add(exprs, choice, EXPR_SEQ_OF(exprs, other, state_of(counting, items + 1, contained)));
+    if (contained < (limited ? counting->at_most : counting->at_least))
+        expr_add(exprs, choice,
+                 EXPR_SEQ_OF(exprs, expr_rule(exprs, counting->contained),
+                             state_of(counting, items + 1, contained + 1)));
+    if (items > 0) choice = EXPR_SEQ_OF(exprs, expr_rule(exprs, counting->separator), choice);
+    expr_add(exprs, list, choice);
+    return list;
+}
+
+static uint32_t item_rule(struct schema_reader *reader, const json_t *schema, const char *key)
+{
+    uint32_t rule = expr_rule_new(reader->exprs, key);
+    expr_define(reader->exprs, rule,
+                EXPR_SEQ_OF(reader->exprs, schema_value(reader, schema, SCHEMA_LABEL(key, NULL, 0)),
+                            schema_space(reader)));
+    return rule;
+}
+
+/* Without a limit for those that are contained, any item may go uncounted. */
+static void counting_rules(struct schema_reader *reader, const json_t *schema, struct counting *counting)
 {
     struct exprs *exprs = reader->exprs;
     const json_t *items = json_object_get(schema, "items"), *contains = json_object_get(schema, "contains");
-    uint32_t last = most != EXPR_NO_LIMIT ? most : least > 0 ? least : 1;
-    if (schema_count(reader, schema, "minContains", 1) != 1 || json_object_get(schema, "maxContains") ||
-        json_object_get(schema, "prefixItems") || json_is_array(items) ||
-        json_is_true(json_object_get(schema, "uniqueItems")) || last > MAX_PLACES)
+    if (!items) items = json_true();
+    const json_t *both = schema_keep(reader, json_pack("{s:[O,O]}", "allOf", items, contains));
+    counting->separator = expr_rule_new(exprs, "separator");
+    expr_define(exprs, counting->separator, array_separator(reader));
+    counting->contained = item_rule(reader, both, "contains");
+    if (counting->at_most == EXPR_NO_LIMIT) {
+        counting->any = item_rule(reader, items, "items");
+    } else {
+        const json_t *rest = schema_keep(reader, json_pack("{s:[O,{s:O}]}", "allOf", items, "not", contains));
+        counting->other = item_rule(reader, rest, "items");
+    }
+}
+
+/* Arrays in which the items are counted that are what "contains" says. */
+static uint32_t containing(struct schema_reader *reader, const json_t *schema, struct counting counting)
+{
+    struct exprs *exprs = reader->exprs;
+    const json_t *items = json_object_get(schema, "items");
+    bool limited = counting.at_most != EXPR_NO_LIMIT;
+    counting.n_items = counting.most != EXPR_NO_LIMIT ? counting.most
+                       : counting.least > 0           ? counting.least
+                                                      : 1;
+    counting.n_contained = limited ? counting.at_most : counting.at_least;
+    if (json_object_get(schema, "prefixItems") || json_is_array(items) ||
+        json_is_true(json_object_get(schema, "uniqueItems")) || counting.n_items > MAX_PLACES ||
+        counting.n_contained > MAX_PLACES)
         return schema_refuse(
             reader,
-            "\"contains\" is supported with \"minContains\" up to 1, without \"maxContains\", "
-            "\"prefixItems\" and \"uniqueItems\", and with up to %d items to be counted",
+            "\"contains\" is supported without \"prefixItems\" and \"uniqueItems\", and with "
+            "up to %d items to be counted",
             MAX_PLACES);
-    const json_t *both =
-        schema_keep(reader, json_pack("{s:[O,O]}", "allOf", items ? items : json_true(), contains));
-    uint32_t list = expr_alt(exprs);
-    for (uint32_t at = 0; at < last && schema_spend(reader, 1); at++) {
-        uint32_t before = EXPR_SEQ_OF(
-            exprs, schema_value(reader, items ? items : json_true(), SCHEMA_LABEL("items", NULL, 0)),
-            schema_space(reader), array_separator(reader));
-        uint32_t after =
-            EXPR_SEQ_OF(exprs, array_separator(reader),
-                        schema_value(reader, items ? items : json_true(), SCHEMA_LABEL("items", NULL, 0)),
-                        schema_space(reader));
-        bool any = most == EXPR_NO_LIMIT && at + 1 == last;
-        uint32_t left = least > at + 1 ? least - at - 1 : 0;
-        expr_add(exprs, list,
-                 EXPR_SEQ_OF(exprs, expr_repeat(exprs, before, at, any ? EXPR_NO_LIMIT : at),
-                             schema_value(reader, both, SCHEMA_LABEL("contains", NULL, 0)),
-                             schema_space(reader),
-                             expr_repeat(exprs, after, left,
-                                         any                     ? EXPR_NO_LIMIT
-                                         : most == EXPR_NO_LIMIT ? most
-                                                                 : most - at - 1)));
+    uint32_t width = counting.n_contained + 1, n_states = (counting.n_items + 1) * width;
+    counting.rules = calloc(n_states, sizeof *counting.rules);
+    if (!counting.rules) {
+        exprs->status = error_memory("JSON schema");
+        return 0;
     }
-    return EXPR_SEQ_OF(exprs, expr_text(exprs, "["), schema_space(reader), list, expr_text(exprs, "]"));
+    counting_rules(reader, schema, &counting);
+    for (uint32_t i = 0; i < n_states && !exprs->status; i++)
+        counting.rules[i] = expr_rule_new(exprs, "counted");
+    for (uint32_t i = 0; i < n_states && schema_spend(reader, 4); i++)
+        expr_define(exprs, counting.rules[i], counted_from(&counting, i / width, i % width));
+    uint32_t all = EXPR_SEQ_OF(exprs, expr_text(exprs, "["), schema_space(reader), state_of(&counting, 0, 0),
+                               expr_text(exprs, "]"));
+    free(counting.rules);
+    return all;
 }
 
 uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
@@ -148,7 +208,11 @@ uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
             const json_t *rest = without_contained(reader, schema);
             return rest ? schema_array(reader, rest) : 0;
         }
-        if (at_least > 0 || at_most != EXPR_NO_LIMIT) return containing(reader, schema, least, most);
+        if (at_least > 0 || at_most != EXPR_NO_LIMIT)
+            return containing(
+                reader, schema,
+                (struct counting){
+                    .exprs = exprs, .least = least, .most = most, .at_least = at_least, .at_most = at_most});
     }
     if (json_is_true(json_object_get(schema, "uniqueItems")) && most > 1)
         return unique_items(reader, schema, least, most);

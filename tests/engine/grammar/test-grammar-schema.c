@@ -672,8 +672,19 @@ Test(grammar_schema, contains_at_most)
     schema_fails(never, LIST("[1]", "[2,1]"));
     schema_fits("{\"type\":\"array\",\"contains\":{\"const\":1},\"minContains\":0}",
                 LIST("[]", "[1,1]", "[2]"));
-    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"minContains\":0,\"maxContains\":1}",
-                           "maxContains");
+    const char *one =
+        "{\"type\":\"array\",\"contains\":{\"const\":\"a\"},\"minContains\":0,\"maxContains\":1}";
+    schema_fits(one, LIST("[]", "[\"a\"]", "[1,\"a\",\"b\",{}]"));
+    schema_fails(one, LIST("[\"a\",\"a\"]", "[\"a\",1,\"a\"]"));
+    const char *between =
+        "{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",3]},\"contains\":{\"enum\":[\"a\",3]},"
+        "\"minContains\":2,\"maxContains\":3,\"minItems\":3,\"maxItems\":5}";
+    schema_fits(between, LIST("[\"a\",3,\"b\"]", "[\"b\",\"a\",\"b\",3,\"a\"]", "[3,3,3]"));
+    schema_fails(between, LIST("[\"a\",3]", "[\"a\",\"b\",\"b\"]", "[\"a\",\"a\",\"a\",\"a\"]",
+                               "[\"a\",\"a\",\"b\",\"b\",\"b\",\"b\"]"));
+    const char *several = "{\"type\":\"array\",\"contains\":{\"type\":\"integer\"},\"minContains\":2}";
+    schema_fits(several, LIST("[1,2]", "[\"x\",1,[],2,3]"));
+    schema_fails(several, LIST("[]", "[1]", "[\"x\",1,\"y\"]"));
     grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"maxContains\":0}", "no text");
     /* Those of another schema don't count. */
     const char *apart = "{\"type\":\"array\",\"allOf\":[{\"contains\":{\"const\":1}},{\"minContains\":0}]}";
