@@ -1,5 +1,8 @@
 /* program.c: programs, built at the first request for one of their kernels, from a binary that an earlier run
- * left in the cache folder or from source. */
+ * left in the cache folder or from source. ENGINE_OPENCL_SOURCES names a folder in which each program's text
+ * is left when it is built, its options in the first line, for compilers that aren't here (tools/gpu/chips).
+ */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,10 +98,42 @@ static void save_binary(const struct engine_device *device, const struct program
 
 /* ---- Building ------------------------------------------------------------------------------------------ */
 
+static const char *sources_folder(void)
+{
+    const char *folder = getenv("ENGINE_OPENCL_SOURCES");
+    return folder && *folder ? folder : NULL;
+}
+
+static void write_source(const struct program *program, const char *const *texts)
+{
+    static const char *const names[] = {
+        [SOURCE_MATMUL] = "matmul",     [SOURCE_INPUTS] = "inputs",       [SOURCE_EXPERTS] = "experts",
+        [SOURCE_GET_ROWS] = "get-rows", [SOURCE_ATTENTION] = "attention", [SOURCE_ROWS] = "rows",
+        [SOURCE_STATES] = "states"};
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/%s", sources_folder(), names[program->source]);
+    for (const char *c = program->options; *c && length < (int)sizeof path - 8; c++) {
+        if (*c == ' ') continue;
+        bool is_defined = c[0] == '-' && c[1] == 'D'; /* -DA=1 -DB=2: -A=1-B=2 */
+        path[length++] = *c;
+        if (is_defined) c++;
+    }
+    snprintf(path + length, sizeof path - (size_t)length, ".cl");
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        opencl_host->log(ENGINE_LOG_WARNING, "cannot write %s: %s", path, strerror(errno));
+        return;
+    }
+    fprintf(file, "// %s\n", program->options);
+    for (int i = 0; i < MAX_PARTS; i++) fputs(texts[i], file);
+    fclose(file);
+}
+
 static int build_source(struct engine_device *device, struct program *program)
 {
     cl_int error;
     const char **texts = (const char **)(uintptr_t)source_texts[program->source];
+    if (sources_folder()) write_source(program, texts);
     program->handle = cl.clCreateProgramWithSource(device->context, MAX_PARTS, texts, NULL, &error);
     if (error != CL_SUCCESS) return opencl_error(error, "program");
     error = cl.clBuildProgram(program->handle, 1, &device->listed->handle, program->options, NULL, NULL);
@@ -128,7 +163,7 @@ static int program_get(struct engine_device *device, enum source source, const c
         return ENGINE_OK;
     }
     int status = ENGINE_OK;
-    if (load_binary(device, program) != CL_SUCCESS) {
+    if (sources_folder() || load_binary(device, program) != CL_SUCCESS) {
         status = build_source(device, program);
         if (!status) save_binary(device, program);
     }

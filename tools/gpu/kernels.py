@@ -2,12 +2,15 @@
 """Reads what the Vulkan plugin has written about its kernels (plugins/vulkan/statistics.c) for tools/gpu/chips.
 
 usage: kernels.py CHIP FOLDER            prints a row for each kernel
+       kernels.py --opencl CHIP FOLDER   likewise, of the OpenCL plugin's: a folder for each program, in it the dumps of Intel's
+                                         compiler
        kernels.py --record ROWS          those of them that chips.tsv keeps
        kernels.py --compare RECORD ROWS  what has become worse; status 1 if anything has
 
 A row has, separated by tabs: chip, kernel (shader and specialisation constants), registers, spills, occupancy, shared memory
 (bytes), instructions, those of the hottest loop, dot products and matrix products in the whole kernel. "-": the driver
-doesn't tell, or its assembly isn't understood here.
+doesn't tell, or its assembly isn't understood here. Of OpenCL's kernels spills are bytes, those of arrays in private memory
+too, and occupancy is the work-items of a thread.
 """
 
 import pathlib
@@ -20,7 +23,7 @@ SPILLS = ("Spilled VGPRs", "Spilled SGPRs", "Spills to memory", "Fills from memo
 OCCUPANCY = ("Subgroups per SIMD", "Max warps/SM", "Max Waves Per Core", "Threads")
 SHARED = ("LDS size", "Shared memory", "SMEM size")
 INSTRUCTIONS = ("Instructions", "Instruction count", "Instruction Count")
-WATCHED = re.compile(r"matmul_(f16|q8_0|q4_0|q4_k|q6_k|iq4_xs|mxfp4)_|attention_(f16_f16|q8_0_q8_0|join)|norm|route|group|scan")
+WATCHED = re.compile(r"opencl_|matmul_(f16|q8_0|q4_0|q4_k|q6_k|iq4_xs|mxfp4)_|attention_(f16_f16|q8_0_q8_0|join)|norm|route|group|scan")
 DOT = re.compile(r"\b(v_dot4\w*|idp4\S*|v_dot2\w*|dp4acc|dp4a\S*)")
 MATRIX = re.compile(r"\b(v_wmma\w*|v_mfma\w*|hmma\S*|imma\S*|simd_matrix\w*)")
 
@@ -120,6 +123,30 @@ def rows(chip, folder):
         yield "\t".join([chip, path.stem, *map(show, measures)])
 
 
+def intel_rows(folder):
+    """What ze_info says of each kernel, and its assembly of the width that was chosen."""
+    for info in sorted(folder.glob("*.zeinfo")):
+        for text in re.split(r"^  - name: +", info.read_text(), flags=re.M)[1:]:
+            name = text.split()[0]
+            sizes = dict(re.findall(r"^      (\w+): +(\d+)$", text, re.M))
+            width = sizes.get("simd_size", "-")
+            codes = [path.read_text(errors="replace") for path in sorted(folder.glob(f"*_simd{width}_*.asm"))]
+            code = next((code for code in codes if re.search(rf"^//\.kernel {re.escape(name)}$", code, re.M)), "")
+            count = re.search(r"^//\.instCount (\d+)", code, re.M)
+            if not count or name.startswith("Intel_"):
+                continue
+            spills = int(sizes.get("private_size", 0)) + int(sizes.get("spill_size", 0))
+            row = [sizes.get("grf_count", "-"), spills, width, sizes.get("slm_size", 0), count[1], "-"]
+            row += [len(re.findall(r"^.*\bdp4a\b", code, re.M)), len(re.findall(r"^.*\bdpas", code, re.M))]
+            yield name, row
+
+
+def opencl_rows(chip, folder):
+    for program in sorted(path for path in pathlib.Path(folder).iterdir() if path.is_dir()):
+        for name, row in intel_rows(program):
+            yield "\t".join([chip, f"opencl_{program.name}:{name}", *map(str, row)])
+
+
 def table(path):
     lines = (line.split("\t") for line in pathlib.Path(path).read_text().splitlines() if not line.startswith("#"))
     return {(fields[0], fields[1]): fields[2:] for fields in lines}
@@ -154,6 +181,9 @@ if __name__ == "__main__":
             sys.exit(0 if compare(old, new) else 1)
         case ["--record", new]:
             record(new)
+        case ["--opencl", chip, folder]:
+            for line in opencl_rows(chip, folder):
+                print(line)
         case [chip, folder]:
             for line in rows(chip, folder):
                 print(line)
