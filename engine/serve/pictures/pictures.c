@@ -33,7 +33,7 @@ static char *find_program(void)
     return asprintf(&program, "%.*s/" DECODE_PROGRAM, folder, path) >= 0 ? program : NULL;
 }
 
-struct pictures *pictures_create(const char *program, const struct picture_limits *limits)
+struct pictures *pictures_open(const char *program, const struct picture_limits *limits)
 {
     struct pictures *pictures = calloc(1, sizeof *pictures);
     if (!pictures) return NULL;
@@ -48,7 +48,7 @@ struct pictures *pictures_create(const char *program, const struct picture_limit
     return pictures;
 }
 
-void pictures_destroy(struct pictures *pictures)
+void pictures_close(struct pictures *pictures)
 {
     if (!pictures) return;
     pthread_mutex_destroy(&pictures->lock);

@@ -30,8 +30,8 @@ struct picture {
 struct pictures;
 
 /* `program` is that of decode.h; NULL: the one in the folder of this program. NULL: out of memory. */
-struct pictures *pictures_create(const char *program, const struct picture_limits *limits);
-void pictures_destroy(struct pictures *pictures);
+struct pictures *pictures_open(const char *program, const struct picture_limits *limits);
+void pictures_close(struct pictures *pictures);
 
 /* [thread-safe] Decodes the bytes of a file. `param` is the field of the request, for the error: status 400
  * if the picture is to blame, 500 if the server is. Returns whether it worked; then the caller frees the

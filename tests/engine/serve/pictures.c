@@ -29,7 +29,7 @@ static struct pictures *decoder(const struct picture_limits *limits)
     char program[600];
     const char *folder = TEST_ENGINE;
     snprintf(program, sizeof program, "%.*s/engine-decode", (int)(strrchr(folder, '/') - folder), folder);
-    struct pictures *pictures = pictures_create(program, limits);
+    struct pictures *pictures = pictures_open(program, limits);
     cr_assert(pictures);
     return pictures;
 }
@@ -82,7 +82,7 @@ Test(serve_pictures, formats)
         free(expected);
         free(data);
     }
-    pictures_destroy(pictures);
+    pictures_close(pictures);
 }
 
 Test(serve_pictures, urls)
@@ -129,7 +129,7 @@ Test(serve_pictures, urls)
     }
     free(text);
     free(data);
-    pictures_destroy(pictures);
+    pictures_close(pictures);
 }
 
 Test(serve_pictures, limits)
@@ -150,7 +150,7 @@ Test(serve_pictures, limits)
     cr_expect_not(pictures_check_count(pictures, 3, &error));
     expect_error(&error, 400, "3 pictures; at most 2 are allowed");
     free(data);
-    pictures_destroy(pictures);
+    pictures_close(pictures);
 }
 
 /* A program in the place of engine-decode, and what is said of the picture then. */
@@ -158,14 +158,14 @@ static void expect_of(const char *program, unsigned status, const char *reason)
 {
     const struct picture_limits limits = {.pixels = 1000, .bytes = 1 << 20, .count = 1, .seconds = 0.1};
     static char bytes[1 << 20];
-    struct pictures *pictures = pictures_create(program, &limits);
+    struct pictures *pictures = pictures_open(program, &limits);
     struct api_error error = {0};
     struct picture picture;
     cr_expect_not(pictures_read(pictures, WHERE, bytes, sizeof bytes, &picture, &error));
     cr_expect_null(picture.pixels);
     expect_error(&error, status, reason);
     cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "%s: a process is left", program);
-    pictures_destroy(pictures);
+    pictures_close(pictures);
 }
 
 static char *script(const char *folder, const char *text)
