@@ -35,6 +35,7 @@ struct json_reader {
     char *string;  /* of JSON_READ_STRING: [n_string] bytes and a NUL, with room for [room] */
     size_t n_string, room;
     json_error_t *error;
+    json_t *rounded;        /* an array for integers that became doubles of another value; NULL: not wanted */
     json_malloc_t allocate; /* Jansson's */
     json_free_t release;
 };
@@ -321,6 +322,11 @@ static inline void json_read_number(struct json_reader *reader)
         json_read_fail(reader, json_error_numeric_overflow, "a number above 1.8e308, the largest double");
     else
         json_read_made(reader, json_real(real));
+    if (!reader->value || is_real || !reader->rounded) return;
+    char exact[400];
+    snprintf(exact, sizeof exact, "%.0f", real);
+    if (strcmp(exact, reader->string) != 0 && json_array_append(reader->rounded, reader->value) != 0)
+        json_read_no_memory(reader);
 }
 
 /* ---- Tokens and values ---- */
@@ -484,13 +490,13 @@ static inline json_t *json_read_all(struct json_reader *reader)
     return NULL;
 }
 
-/* As json_loadb, with the flags JSON_REJECT_DUPLICATES, JSON_DECODE_ANY, JSON_DISABLE_EOF_CHECK and
- * JSON_ALLOW_NUL. `error` may be NULL. */
-static inline json_t *json_read(const char *text, size_t length, size_t flags, json_error_t *error)
+/* As json_read below. *rounded, an array, receives the values of integers that no double holds. */
+static inline json_t *json_read_rounding(const char *text, size_t length, size_t flags, json_error_t *error,
+                                         json_t *rounded)
 {
     json_error_t own = {0};
     struct json_reader reader = {
-        .text = text, .length = length, .flags = flags, .error = error ? error : &own};
+        .text = text, .length = length, .flags = flags, .error = error ? error : &own, .rounded = rounded};
     json_get_alloc_funcs(&reader.allocate, &reader.release);
     *reader.error = (json_error_t){.line = -1, .column = -1, .source = "<buffer>"};
     json_t *json = json_read_all(&reader);
@@ -498,6 +504,47 @@ static inline json_t *json_read(const char *text, size_t length, size_t flags, j
     json_decref(reader.value);
     reader.release(reader.string);
     return json;
+}
+
+/* As json_loadb, with the flags JSON_REJECT_DUPLICATES, JSON_DECODE_ANY, JSON_DISABLE_EOF_CHECK and
+ * JSON_ALLOW_NUL. `error` may be NULL. */
+static inline json_t *json_read(const char *text, size_t length, size_t flags, json_error_t *error)
+{
+    return json_read_rounding(text, length, flags, error, NULL);
+}
+
+/* `names`: the members of the object are named by a schema's author. */
+static inline const char *json_read_listed_in(const json_t *json, const json_t *rounded, const char *keyword,
+                                              bool names)
+{
+    static const char *const of_names[] = {"properties", "patternProperties", "dependentSchemas", "$defs",
+                                           "definitions"};
+    const char *key, *found = NULL;
+    json_t *value;
+    size_t i;
+    if (keyword && json_is_real(json))
+        json_array_foreach(rounded, i, value) if (value == json) return keyword;
+    json_array_foreach(json, i, value)
+    {
+        found = json_read_listed_in(value, rounded, keyword, false);
+        if (found) return found;
+    }
+    json_object_foreach((json_t *)(uintptr_t)json, key, value)
+    {
+        bool lists = !names && (strcmp(key, "const") == 0 || strcmp(key, "enum") == 0), named = false;
+        for (i = 0; !names && i < sizeof of_names / sizeof *of_names; i++)
+            named = named || strcmp(key, of_names[i]) == 0;
+        found = json_read_listed_in(value, rounded, keyword ? keyword : lists ? key : NULL, named);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+/* The first keyword, "const" or "enum", that lists a value which json_read_rounding has rounded: a schema
+ * would have it written with other digits. NULL: none. */
+static inline const char *json_read_listed(const json_t *json, const json_t *rounded)
+{
+    return json_array_size(rounded) > 0 ? json_read_listed_in(json, rounded, NULL, false) : NULL;
 }
 
 /* Whether json_read failed because memory ran out. */

@@ -138,7 +138,8 @@ static bool read_value(const char *name, json_t *value, struct batch_line *line,
 bool batch_line_read(const char *text, size_t length, struct batch_line *line, char error[256])
 {
     json_error_t reason;
-    line->root = json_read(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
+    const char *keyword = NULL;
+    line->root = json_read_request(text, length, &keyword, &reason);
     if (!line->root && json_error_code(&reason) == json_error_out_of_memory)
         return snprintf(error, 256, "%s", TEXT_OPTION_NO_MEMORY), false;
     if (!line->root) return snprintf(error, 256, "not JSON: %.200s", reason.text), false;
@@ -150,6 +151,10 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     {
         char later[256] = ""; /* of any mistake after the first */
         if ((good || is_id(name)) && !read_value(name, value, line, good ? error : later)) good = false;
+    }
+    if (good && keyword) {
+        snprintf(error, 256, "\"%s\" of a schema " JSON_LONG_INTEGER, keyword);
+        return false;
     }
     char where[JSON_NUL_WHERE];
     if (good && json_has_nul(line->root, where)) {

@@ -215,12 +215,9 @@ static uint32_t read_schema(struct parser *parser)
         return gbnf_wrong(parser, "%json is the only item that begins with %");
     parser->at += length;
     skip_space(parser, true);
-    json_t *schema = json_read(parser->at, (size_t)(parser->end - parser->at),
-                               JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
-    if (!schema && json_read_lacked_memory(&error)) {
-        parser->exprs->status = error_memory("JSON schema");
-        return 0;
-    }
+    json_t *schema = schema_text(parser->exprs, parser->at, (size_t)(parser->end - parser->at),
+                                 JSON_DISABLE_EOF_CHECK, &error);
+    if (parser->exprs->status) return 0;
     if (!schema) return gbnf_wrong(parser, "%json should be followed by a JSON schema, which this is not");
     uint32_t part = schema_part(parser->exprs, schema);
     json_decref(schema);

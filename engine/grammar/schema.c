@@ -586,16 +586,34 @@ static void read_document(struct exprs *exprs, json_t *document, uint32_t root)
     schema_reader_free(&reader);
 }
 
+json_t *schema_text(struct exprs *exprs, const char *text, size_t length, size_t flags, json_error_t *error)
+{
+    json_t *rounded = json_array();
+    json_t *document =
+        rounded ? json_read_rounding(text, length, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error, rounded)
+                : NULL;
+    const char *keyword = document ? json_read_listed(document, rounded) : NULL;
+    if (!rounded || (!document && json_read_lacked_memory(error)))
+        exprs->status = error_memory("JSON schema");
+    else if (keyword)
+        exprs->status = error_raise(
+            ENGINE_ERROR_DATA,
+            "JSON schema: \"%s\" has an integer of more than 64 bits, which no double holds", keyword);
+    json_decref(rounded);
+    if (!exprs->status) return document;
+    json_decref(document);
+    return NULL;
+}
+
 int schema_read(struct exprs *exprs, const char *text, size_t length)
 {
     json_error_t error;
     exprs->is_schema = true;
-    json_t *document = json_read(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    json_t *document = schema_text(exprs, text, length, 0, &error);
+    if (exprs->status) return exprs->status;
     if (!document)
         return exprs->status =
-                   json_read_lacked_memory(&error)
-                       ? error_memory("JSON schema")
-                       : error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
+                   error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
     read_document(exprs, document, 0);
     json_decref(document);
     return exprs->status;

@@ -25,6 +25,9 @@
 /* Fill `exprs`, which exprs_create has made. ENGINE_ERROR_DATA: no JSON, or no schema;
  * ENGINE_ERROR_UNSUPPORTED: it restricts texts in a way that cannot be kept. Both say where. */
 int schema_read(struct exprs *exprs, const char *text, size_t length);
+/* Reads a text as json_read does: a new reference. NULL: it isn't JSON, or exprs->status says why not. What
+ * "const" and "enum" list is as it was written: integers that no double holds are refused. */
+json_t *schema_text(struct exprs *exprs, const char *text, size_t length, size_t flags, json_error_t *error);
 /* A schema within a grammar: a reference to rules of its own. `document` is needed during the call only. */
 uint32_t schema_part(struct exprs *exprs, json_t *document);
 int schema_any_object(struct exprs *exprs);

@@ -146,6 +146,32 @@ int json_print(json_t *json)
     return 0;
 }
 
+/* ---- Requests ---- */
+
+/* Fields that are no schemas and have none. */
+static const char *const without_schemas[] = {"messages", "input", "prompt", "system",
+                                              "metadata", "id",    NULL};
+
+static bool is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(name, *names) != 0) names++;
+    return *names != NULL;
+}
+
+json_t *json_read_request(const char *text, size_t length, const char **keyword, json_error_t *error)
+{
+    const char *name;
+    json_t *value, *rounded = json_array();
+    json_t *json = json_read_rounding(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, error, rounded);
+    *keyword = NULL;
+    json_object_foreach(json, name, value)
+    {
+        if (!*keyword && !is_among(name, without_schemas)) *keyword = json_read_listed(value, rounded);
+    }
+    json_decref(rounded);
+    return json;
+}
+
 /* ---- Texts with a NUL ---------------------------------------------------------------------------------- */
 
 /* Fields that are prose: a text, or an array of texts. */
@@ -180,12 +206,6 @@ static const char *const data[] = {"const", "enum", "default", "examples", "chat
 static const char *const given_back[] = {"id", "custom_id", NULL};
 /* Fields that are data if they are objects: arguments of calls. */
 static const char *const data_objects[] = {"arguments", "parsed_arguments", "input", NULL};
-
-static bool is_among(const char *name, const char *const *names)
-{
-    while (*names && strcmp(name, *names) != 0) names++;
-    return *names != NULL;
-}
 
 /* `name`: of the field that the value is in. `used`: bytes of `where` before it. */
 static bool find_nul(const json_t *json, const char *name, char where[JSON_NUL_WHERE], size_t used)

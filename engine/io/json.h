@@ -41,6 +41,11 @@ int json_check_objects(const char *path, const char *text, size_t size, const ch
  * in Jansson. */
 int json_print(json_t *json);
 
+/* Reads a request, or a line of a file. *keyword: what a schema in it has an integer in that can't be
+ * enforced, since no double holds it: "const" or "enum", which belongs to the result; NULL: nothing. */
+json_t *json_read_request(const char *text, size_t length, const char **keyword, json_error_t *error);
+#define JSON_LONG_INTEGER "has an integer of more than 64 bits, which no double holds: give it as a text"
+
 /* Texts of JSON with a NUL: names, roles, types and the like are compared as C's texts, which end there, so
  * "demo\0x" would be "demo". Only prose, whose length is known everywhere, may have one. */
 #define JSON_NUL_WHERE 160 /* bytes for a place: "messages[0].role" */

@@ -249,7 +249,8 @@ static void daemon_prepare(void *user)
         }
         size_t mark = byte_order_mark(body.data, body.length);
         if (mark > 0) body = (struct engine_string){body.data + mark, body.length - mark};
-        exchange->json = json_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+        const char *keyword = NULL;
+        exchange->json = json_read_request(body.data, body.length, &keyword, &error);
         if (!exchange->json && json_read_lacked_memory(&error)) {
             exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
                           "out of memory (a body)");
@@ -263,6 +264,11 @@ static void daemon_prepare(void *user)
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
                               "the body can't be read as JSON: line %d, column %d: %s", error.line,
                               error.column, error.text);
+            return;
+        }
+        if (keyword) {
+            exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
+                          "\"%s\" of a schema " JSON_LONG_INTEGER, keyword);
             return;
         }
         char where[JSON_NUL_WHERE];

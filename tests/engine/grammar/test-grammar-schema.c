@@ -660,6 +660,16 @@ Test(grammar_schema, large_bounds)
                                           "{\"not\":{\"maximum\":1e20}}"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         grammar_expect_refused(GRAMMAR_SCHEMA, refused[i], "has too many digits");
+    static const char *const listed[] = {"{\"const\":18446744073709551615}",
+                                         "{\"enum\":[1,-9223372036854775809]}",
+                                         "{\"enum\":[{\"a\":[100000000000000000000000000001]}]}",
+                                         "{\"properties\":{\"a\":{\"const\":9223372036854775809}}}"};
+    for (size_t i = 0; i < sizeof listed / sizeof *listed; i++)
+        grammar_expect_refused(GRAMMAR_SCHEMA, listed[i], "has an integer of more than 64 bits");
+    schema_fits("{\"enum\":[9223372036854775807,-9223372036854775808,0.5,1e300]}",
+                LIST("9223372036854775807", "-9223372036854775808", "0.5", "1e300"));
+    schema_fits("{\"type\":\"object\",\"properties\":{\"const\":{\"maximum\":18446744073709551615}}}",
+                LIST("{}"));
     schema_fails("{\"type\":\"number\",\"multipleOf\":5,\"maximum\":1e20}", LIST("5e84", "7"));
     grammar_expect_refused(GRAMMAR_SCHEMA, "{\"maximum\":1e400}", "the largest double near '1e400'");
 }

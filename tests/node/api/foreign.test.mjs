@@ -86,6 +86,24 @@ test('numbers of calls, tools and metadata keep their digits', async () => {
     }
 });
 
+test('integers that no double holds are refused where a schema lists them', async () => {
+    const ask = (field) => `{"messages": [{"role": "user", "content": "x", "enum": 18446744073709551615}], "max_tokens": 1, ${field}}`;
+    const tools = (schema) => `"tools": [{"type": "function", "function": {"name": "f", "parameters": ${schema}}}]`;
+    const answer = async (field) => {
+        const { status, json } = await (async (body) => {
+            const got = await fetch(server.url + '/v1/chat/completions', { method: 'POST', body });
+            return { status: got.status, json: await got.json() };
+        })(ask(field));
+        return `${status} ${json.error?.message ?? ''}`;
+    };
+    for (const schema of ['{"const": 18446744073709551615}', '{"properties": {"a": {"enum": ["x", -9223372036854775809]}}}']) {
+        assert.match(await answer(tools(schema)), /^400 "(const|enum)" of a schema has an integer of more than 64 bits/);
+        assert.match(await answer(`"json_schema": ${schema}`), /^400 "(const|enum)" of a schema has an integer/);
+    }
+    for (const schema of ['{"const": 1e300}', '{"enum": [18446744073709551616, 0.1]}', '{"maximum": 18446744073709551615, "type": "integer"}'])
+        assert.match(await answer(tools(schema)), /^200/);
+});
+
 test('what is logged is bounded', async () => {
     const other = await serve('--chat-template', template('hermes'));
     const names = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}`.repeat(40), i]));
