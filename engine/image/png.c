@@ -116,8 +116,23 @@ static void png_decoder_run(struct png_decoder *decoder)
     png_read_end(png, decoder->info); /* metadata may follow the pixels */
 }
 
+/* Whether each chunk lies within the file. libpng allocates the length that a chunk claims before it reads
+ * it. */
+static bool png_file_is_whole(const struct image_file *file)
+{
+    for (size_t at = 8; file->size - at >= 8;) {
+        const uint8_t *chunk = file->bytes + at;
+        const size_t length = (size_t)png_get_uint_32(chunk), rest = file->size - at - 8;
+        if (memcmp(chunk + 4, "IEND", 4) == 0) return true; /* anything may follow it */
+        if (rest < 4 || length > rest - 4) return false;    /* the checksum has 4 bytes */
+        at += 12 + length;
+    }
+    return true;
+}
+
 int image_read_png(const struct image_file *file, struct image *image, unsigned *orientation)
 {
+    if (!png_file_is_whole(file)) return error_raise(ENGINE_ERROR_DATA, "the file is truncated");
     struct png_decoder decoder = {.file = file, .image = image, .orientation = orientation};
     decoder.png =
         png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, png_decoder_failed, png_decoder_warned);

@@ -20,8 +20,9 @@ static unsigned webp_orientation(const WebPDemuxer *demuxer, const char *name)
     return found;
 }
 
-/* A frame into its place on the canvas, which is white where no frame lies. */
-static int webp_read_frame(const WebPIterator *frame, struct image *image)
+/* A frame into its place on the canvas. Around it the canvas is transparent, or black if the file has no
+ * alpha. */
+static int webp_read_frame(const WebPIterator *frame, bool alpha, struct image *image)
 {
     const uint32_t width = (uint32_t)frame->width, height = (uint32_t)frame->height;
     const size_t stride = (size_t)width * 4;
@@ -34,19 +35,19 @@ static int webp_read_frame(const WebPIterator *frame, struct image *image)
         free(rows);
         return error_raise(ENGINE_ERROR_DATA, "the data of its pixels is damaged");
     }
-    memset(image->pixels, 255, (size_t)image->width * image->height * 3);
+    memset(image->pixels, alpha ? 255 : 0, (size_t)image->width * image->height * 3);
     for (size_t row = 0; row < height; row++)
         pixels_on_white(rows + row * stride, width, image->pixels + ((y + row) * image->width + x) * 3);
     free(rows);
     return ENGINE_OK;
 }
 
-static int webp_read_first(const WebPIterator *frame, struct image *image)
+static int webp_read_first(const WebPIterator *frame, bool alpha, struct image *image)
 {
     const size_t stride = (size_t)image->width * 3;
     if (frame->has_alpha || (uint32_t)frame->width != image->width ||
         (uint32_t)frame->height != image->height)
-        return webp_read_frame(frame, image);
+        return webp_read_frame(frame, alpha, image);
     if (!WebPDecodeRGBInto(frame->fragment.bytes, frame->fragment.size, image->pixels, stride * image->height,
                            (int)stride))
         return error_raise(ENGINE_ERROR_DATA, "the data of its pixels is damaged");
@@ -74,7 +75,7 @@ int image_read_webp(const struct image_file *file, struct image *image, unsigned
         status = error_raise(ENGINE_ERROR_DATA, "it has no frame");
         goto cleanup;
     }
-    status = webp_read_first(&frame, image);
+    status = webp_read_first(&frame, WebPDemuxGetI(demuxer, WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG, image);
     WebPDemuxReleaseIterator(&frame);
     unsigned found = webp_orientation(demuxer, "EXIF");
     if (!found) found = webp_orientation(demuxer, "XMP ");

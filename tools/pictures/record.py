@@ -153,6 +153,14 @@ def webps():
     other = Image.fromarray(picture(33, 18))
     add("animated.webp", saved(image, "WEBP", save_all=True, append_images=[other], duration=100, lossless=True))
     add("animated-alpha.webp", saved(clear, "WEBP", save_all=True, append_images=[other.convert("RGBA")], lossless=True, exact=True))
+    # A first frame that covers a part of its canvas.
+    frame = saved(image.crop((0, 0, 12, 8)), "WEBP", lossless=True)[12:]
+    three = lambda number: struct.pack("<I", number)[:3]
+    chunk = lambda name, data: name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+    part = chunk(b"ANMF", three(4 // 2) + three(6 // 2) + three(12 - 1) + three(8 - 1) + three(100) + b"\0" + frame)
+    for name, flags in ("part", b"\x02"), ("part-alpha", b"\x12"):
+        file = chunk(b"VP8X", flags + b"\0\0\0" + three(33 - 1) + three(18 - 1)) + chunk(b"ANIM", b"\0" * 6) + part
+        add(f"{name}.webp", b"RIFF" + struct.pack("<I", 4 + len(file)) + b"WEBP" + file)
 
 
 def gif_part(indices, x, y, bits=4, interlaced=False, transparent=None):

@@ -81,7 +81,7 @@ Test(image, jpeg)
 
 Test(image, webp)
 {
-    cr_expect_eq(check_format("webp"), 7);
+    cr_expect_eq(check_format("webp"), 9);
 }
 
 Test(image, gif)
@@ -242,6 +242,26 @@ Test(image, refused)
             cr_expect_null(image.pixels);
             free(part);
         }
+        free(data);
+    }
+}
+
+/* What follows a picture's end is ignored, as Pillow ignores it. */
+Test(image, more_behind)
+{
+    static const char *const names[] = {"png/rgb.png", "jpeg/420.jpg", "gif/plain.gif", "bmp/24.bmp"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[400];
+        size_t size;
+        struct image image;
+        snprintf(path, sizeof path, IMAGES "%s", names[i]);
+        char *data = files_read(path, &size), *longer = malloc(size + 20);
+        memcpy(longer, data, size);
+        memset(longer + size, 255, 20);
+        cr_expect_eq(image_read(longer, size + 20, &IMAGE_LIMITS, &image), ENGINE_OK, "%s: %s", names[i],
+                     error_message());
+        image_free(&image);
+        free(longer);
         free(data);
     }
 }
