@@ -88,8 +88,10 @@ static struct attention_form attention_form(const struct engine_device *device, 
     const struct engine_op_attention *args = &call->args.attention;
     struct attention_form form = {.blocks = q->ne[2]};
     uint64_t heads = q->ne[1], positions = HEAD_POSITIONS;
-    if (is_aligned(call) && shared_size(1, q->ne[0], call->views[OPERAND(attention, v)].ne[0]) <=
-                                device->physical->properties.limits.maxComputeSharedMemorySize) {
+    /* Drivers that run shaders on the CPU take long to compile so much that is unrolled. */
+    if (device->splits && is_aligned(call) &&
+        shared_size(1, q->ne[0], call->views[OPERAND(attention, v)].ne[0]) <=
+            device->physical->properties.limits.maxComputeSharedMemorySize) {
         choose_rows(device, call, &form);
         heads = k->ne[2];
         positions = ROWS_POSITIONS;
