@@ -30,6 +30,7 @@ void delta_net_read(struct hparams *h, void *delta_net, struct arch_info *info)
     net->n_key_heads = hparams_count_required(h, "ssm.group_count");
     net->n_value_heads = hparams_count_required(h, "ssm.time_step_rank");
     net->value_dim = n_inner / net->n_value_heads;
+    decoder_read_sections(h, d, true);
     *info = decoder_info(d);
     info->has_states = true;
     if (h->status) return;

@@ -138,15 +138,19 @@ static struct value *patch_matrix(struct graph *g, const struct eye *eye, const 
     return graph_values(g, width, eye->n_embd, "%s", name);
 }
 
-struct value *eye_embed(struct graph *g, const struct eye *eye)
+struct value *eye_embed_rows(struct graph *g, const struct eye *eye, struct value *rows)
 {
     g->layer = NO_LAYER;
-    struct value *rows = graph_input(g, INPUT_ROWS);
     struct value *x = graph_matmul(g, patch_matrix(g, eye, "v.patch_embd.weight"), rows);
     /* GGUF files have the two frames of a video apart; a picture is both. */
     if (graph_find(g, "v.patch_embd.weight.1"))
         x = graph_add(g, x, graph_matmul(g, patch_matrix(g, eye, "v.patch_embd.weight.1"), rows));
     return add_bias(g, "v.patch_embd", x);
+}
+
+struct value *eye_embed(struct graph *g, const struct eye *eye)
+{
+    return eye_embed_rows(g, eye, graph_input(g, INPUT_ROWS));
 }
 
 struct value *eye_places(struct graph *g, const struct eye *eye, uint64_t n)
@@ -213,15 +217,19 @@ static struct value *scale_block(struct graph *g, const struct eye *eye, const c
     return scales ? graph_mul(g, x, scales) : x;
 }
 
+struct value *eye_layer(struct graph *g, const struct eye *eye, struct value *x,
+                        struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x))
+{
+    struct value *heads = eye_attention(g, eye, eye_norm(g, eye, "ln1", x), rotate);
+    x = graph_add(g, x, scale_block(g, eye, "ls1", heads));
+    struct value *block = eye_feed_forward(g, eye, eye_norm(g, eye, "ln2", x));
+    return graph_add(g, x, scale_block(g, eye, "ls2", block));
+}
+
 struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x,
                          struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x))
 {
-    for (g->layer = 0; g->layer < eye->n_layers; g->layer++) {
-        struct value *heads = eye_attention(g, eye, eye_norm(g, eye, "ln1", x), rotate);
-        x = graph_add(g, x, scale_block(g, eye, "ls1", heads));
-        struct value *block = eye_feed_forward(g, eye, eye_norm(g, eye, "ln2", x));
-        x = graph_add(g, x, scale_block(g, eye, "ls2", block));
-    }
+    for (g->layer = 0; g->layer < eye->n_layers; g->layer++) x = eye_layer(g, eye, x, rotate);
     g->layer = NO_LAYER;
     return x;
 }

@@ -47,6 +47,8 @@ struct value *eye_norm(struct graph *g, const struct eye *eye, const char *name,
 
 /* The patches as vectors: v.patch_embd, and the bias if there is one. */
 struct value *eye_embed(struct graph *g, const struct eye *eye);
+/* The same of patches that are a part of the rows. */
+struct value *eye_embed_rows(struct graph *g, const struct eye *eye, struct value *rows);
 /* The learnt position of each patch (sight_piece.places), of a table of n rows. */
 struct value *eye_places(struct graph *g, const struct eye *eye, uint64_t n);
 
@@ -60,6 +62,9 @@ struct value *eye_feed_forward(struct graph *g, const struct eye *eye, struct va
  * (ls1, ls2); `rotate` as above. */
 struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x,
                          struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x));
+/* One of them, the graph's current one. */
+struct value *eye_layer(struct graph *g, const struct eye *eye, struct value *x,
+                        struct value *(*rotate)(struct graph *g, const struct eye *eye, struct value *x));
 /* Rotates by rows and columns (sight_piece.axes), pairs of halves. */
 struct value *eye_rotate(struct graph *g, const struct eye *eye, struct value *x);
 /* The matrix of merged patches that is stored as a convolution unfolds them, the patches of each value beside

@@ -95,7 +95,8 @@
     X(gemma3_eye)                                                                                            \
     X(idefics3_eye)                                                                                          \
     X(internvl_eye)                                                                                          \
-    X(mistral3_eye)
+    X(mistral3_eye)                                                                                          \
+    X(qwen3_eye)
 
 #define X(name) extern const struct architecture arch_##name;
 FAMILIES(X)

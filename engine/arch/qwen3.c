@@ -12,6 +12,19 @@ static void qwen3_read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
+/* The first layers also get a picture's rows of earlier layers of the eye. */
+static void qwen3vl_read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct decoder *d = hparams;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
+    decoder_read_sections(h, d, true);
+    d->n_deep = hparams_count(h, "n_deepstack_layers", 0);
+    if (d->n_deep > d->n_layers)
+        hparams_fail(h, ENGINE_ERROR_DATA, "n_deepstack_layers: %u of %u layers", d->n_deep, d->n_layers);
+    if (h->status) d->n_deep = 0;
+    *info = decoder_info(d);
+}
+
 static const struct hf_reranker qwen3_reranker = {
     .models = "Qwen3-Reranker",
     .name = "qwen3 reranker",
@@ -79,7 +92,7 @@ const struct architecture arch_qwen3vl = {
     .name = "qwen3vl",
     .models = "Qwen 3-VL (text)",
     .size = sizeof(struct decoder),
-    .read = qwen3_read,
+    .read = qwen3vl_read,
     .build = decoder_build,
     .hf = {.types = qwen3vl_types},
 };

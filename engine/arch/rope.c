@@ -201,31 +201,36 @@ static void fill_axis(const void *user, float *values, uint64_t n)
                                                                    : 1;
 }
 
-/* Rotates the pairs of each dimension in turn. */
-static struct value *rotate_axes(struct graph *g, const struct rope *rope, struct value *factors,
-                                 struct value *heads)
+/* The factors for each dimension. All graphs of a plan list them, since they have the same weights. */
+static void list_axes(struct graph *g, const struct rope *rope, struct value *factors,
+                      struct value *axes[GRAPH_AXES])
 {
-    struct rope part = *rope;
+    const struct model_tensor *tensor = factors ? g->weights[factors->index].tensor : NULL;
     for (uint32_t a = 0; a < GRAPH_AXES; a++) {
-        const struct model_tensor *tensor = factors ? g->weights[factors->index].tensor : NULL;
         const struct axis axis = {rope, a, tensor ? tensor->data : NULL};
         char name[192];
         snprintf(name, sizeof name, "rope_axis_%u_%u_%u_%u_%d_%u_%s", a, rope->sections[0], rope->sections[1],
                  rope->sections[2], rope->in_turns, rope->n_dims, tensor ? tensor->name : "");
-        struct value *own = graph_numbers(g, rope->n_dims / 2, name, fill_axis, &axis);
-        heads = decoder_rotate_at(g, &part, own, heads, (enum graph_input)(INPUT_AXES + a));
-        part.magnitude = 1; /* which each call would apply to all pairs */
+        axes[a] = graph_numbers(g, rope->n_dims / 2, name, fill_axis, &axis);
     }
-    return heads;
 }
 
 struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,
                              struct value *heads)
 {
     bool has_axes = rope && rope->sections[0] + rope->sections[1] + rope->sections[2] > 0;
-    if (has_axes && g->shape.pictures & PICTURES_AXES) return rotate_axes(g, rope, factors, heads);
     bool is_moved = has_axes && g->shape.pictures & PICTURES_MOVED;
-    return decoder_rotate_at(g, rope, factors, heads, is_moved ? INPUT_AXES : INPUT_POSITIONS);
+    struct value *axes[GRAPH_AXES];
+    if (has_axes) list_axes(g, rope, factors, axes);
+    if (!has_axes || !(g->shape.pictures & PICTURES_AXES))
+        return decoder_rotate_at(g, rope, factors, heads, is_moved ? INPUT_AXES : INPUT_POSITIONS);
+    /* The pairs of each dimension in turn. */
+    struct rope part = *rope;
+    for (uint32_t a = 0; a < GRAPH_AXES; a++) {
+        heads = decoder_rotate_at(g, &part, axes[a], heads, (enum graph_input)(INPUT_AXES + a));
+        part.magnitude = 1; /* which each call would apply to all pairs */
+    }
+    return heads;
 }
 
 struct value *decoder_rotate_at(struct graph *g, const struct rope *rope, struct value *factors,

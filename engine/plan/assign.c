@@ -63,7 +63,9 @@ struct shape_key plan_full_shape(const struct engine_plan *plan, uint32_t n_toke
                               .n_outputs = n_outputs,
                               .table_width = width,
                               .source_width = plan->info.has_source ? width : 0,
-                              .encodes = encodes};
+                              .encodes = encodes,
+                              /* whose weights graphs without pictures don't use */
+                              .pictures = plan->info.has_axes && plan->model->pictures ? PICTURES_AXES : 0};
 }
 
 uint32_t plan_full_table_width(const struct engine_plan *plan)

@@ -187,7 +187,8 @@ TestSuite(eyes, .init = begin, .fini = families_end);
 
 Test(eyes, directories)
 {
-    static const char *const names[] = {"gemma3", "idefics3", "internvl", "mistral3"};
+    static const char *const names[] = {"gemma3",   "idefics3", "internvl",
+                                        "mistral3", "qwen3-vl", "qwen3.5-vl"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char model[256];
         snprintf(model, sizeof model, PICTURES "%s", names[i]);
