@@ -12,7 +12,7 @@ export const template = (name, folder = 'server') => join(source, 'tests/data', 
 // end, too, and when it ends itself.
 export function tie(child, detached = false) {
     const whom = detached ? -child.pid : child.pid;
-    const keeper = spawn('sh', ['-c', 'read -r line; kill -KILL -- "$1"', 'sh', String(whom)], { stdio: ['pipe', 'ignore', 'ignore'] });
+    const keeper = spawn('sh', ['-c', 'read -r line; kill -KILL "$1"', 'sh', String(whom)], { stdio: ['pipe', 'ignore', 'ignore'] });
     child.once('exit', () => (detached ? keeper.stdin.end() : keeper.kill()));
     for (const handle of [keeper, keeper.stdin]) handle.unref();
 }
