@@ -300,6 +300,19 @@ static inline void json_read_made(struct json_reader *reader, json_t *value)
     if (!value) json_read_no_memory(reader);
 }
 
+/* Names a value by its address, so that it is found among many. */
+static inline void json_read_rounded_name(const json_t *value, char name[32])
+{
+    snprintf(name, 32, "%p", (const void *)value);
+}
+
+static inline bool json_read_note_rounded(json_t *rounded, json_t *value)
+{
+    char name[32];
+    json_read_rounded_name(value, name);
+    return json_object_set(rounded, name, value) == 0;
+}
+
 static inline void json_read_number(struct json_reader *reader)
 {
     bool is_real;
@@ -325,8 +338,9 @@ static inline void json_read_number(struct json_reader *reader)
     if (!reader->value || is_real || !reader->rounded) return;
     char exact[400];
     snprintf(exact, sizeof exact, "%.0f", real);
-    if (strcmp(exact, reader->string) != 0 && json_array_append(reader->rounded, reader->value) != 0)
-        json_read_no_memory(reader);
+    if (strcmp(exact, reader->string) == 0 || json_read_note_rounded(reader->rounded, reader->value)) return;
+    json_decref(reader->value);
+    json_read_made(reader, NULL);
 }
 
 /* ---- Tokens and values ---- */
@@ -490,7 +504,7 @@ static inline json_t *json_read_all(struct json_reader *reader)
     return NULL;
 }
 
-/* As json_read below. *rounded, an array, receives the values of integers that no double holds. */
+/* As json_read below. *rounded, an object, receives the values of integers that no double holds. */
 static inline json_t *json_read_rounding(const char *text, size_t length, size_t flags, json_error_t *error,
                                          json_t *rounded)
 {
@@ -522,8 +536,11 @@ static inline const char *json_read_listed_in(const json_t *json, const json_t *
     const char *key, *found = NULL;
     json_t *value;
     size_t i;
-    if (keyword && json_is_real(json))
-        json_array_foreach(rounded, i, value) if (value == json) return keyword;
+    if (keyword && json_is_real(json)) {
+        char name[32];
+        json_read_rounded_name(json, name);
+        if (json_object_get(rounded, name)) return keyword;
+    }
     json_array_foreach(json, i, value)
     {
         found = json_read_listed_in(value, rounded, keyword, false);
@@ -531,6 +548,7 @@ static inline const char *json_read_listed_in(const json_t *json, const json_t *
     }
     json_object_foreach((json_t *)(uintptr_t)json, key, value)
     {
+        if (!names && !keyword && (strcmp(key, "default") == 0 || strcmp(key, "examples") == 0)) continue;
         bool lists = !names && (strcmp(key, "const") == 0 || strcmp(key, "enum") == 0), named = false;
         for (i = 0; !names && i < sizeof of_names / sizeof *of_names; i++)
             named = named || strcmp(key, of_names[i]) == 0;
@@ -544,7 +562,7 @@ static inline const char *json_read_listed_in(const json_t *json, const json_t *
  * would have it written with other digits. NULL: none. */
 static inline const char *json_read_listed(const json_t *json, const json_t *rounded)
 {
-    return json_array_size(rounded) > 0 ? json_read_listed_in(json, rounded, NULL, false) : NULL;
+    return json_object_size(rounded) > 0 ? json_read_listed_in(json, rounded, NULL, false) : NULL;
 }
 
 /* Whether json_read failed because memory ran out. */

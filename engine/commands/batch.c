@@ -61,6 +61,7 @@ int batch_take_fingerprint(struct batch *b)
     batch_context_options(b, &wish, &offload);
     int status = engine_context_length(b->model, &wish, &n_context);
     if (status) return status;
+    b->n_longest = n_context;
     const struct engine_sampler_options *o = &b->sampling.options;
     engine_model_get_info(b->model, &model);
     int n = snprintf(text, sizeof text,
@@ -456,9 +457,14 @@ static int batch_submit(struct batch *b, struct job *job, struct batch_line *lin
     };
     reasoning_limit_apply(&b->reasoning, (struct engine_string){line->prompt, line->prompt_size}, &request);
     if (!status) status = open_grammar(b, line, &request.grammar);
-    if (b->n_fitting > 0 && n_tokens > b->n_fitting) {
+    if (!status && b->n_fitting > 0 && n_tokens > b->n_fitting) {
         free(prompt.ids);
-        return batch_fail_for_memory(job);
+        if (n_tokens <= b->n_longest) return batch_fail_for_memory(job);
+        snprintf(message, sizeof message,
+                 "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
+                 n_tokens, b->n_longest);
+        job_finish_with_error(job, message);
+        return ENGINE_OK;
     }
     if (line->options.n_logprobs > 0) job->logprobs = json_array();
     if (request.n_beams > b->n_sequences)

@@ -90,7 +90,8 @@ struct batch {
     struct engine_grammar *grammar, *last_grammar; /* NULL: none */
     struct engine_context *context;
     uint32_t n_sequences; /* of the context */
-    uint32_t n_fitting;   /* positions of a text, if memory limits them; 0: it doesn't */
+    uint32_t n_longest;   /* positions of a text on any machine */
+    uint32_t n_fitting;   /* if memory limits them here; 0: it doesn't */
     struct draft_model draft;
     struct engine_queue *queue;
     struct reasoning_limit reasoning; /* --reasoning-budget */

@@ -157,6 +157,8 @@ static uint32_t containing(struct schema_reader *reader, const json_t *schema, s
 {
     struct exprs *exprs = reader->exprs;
     const json_t *items = json_object_get(schema, "items");
+    if (counting.most != EXPR_NO_LIMIT && counting.at_least > counting.most) return expr_never(exprs);
+    if (counting.most != EXPR_NO_LIMIT && counting.at_most >= counting.most) counting.at_most = EXPR_NO_LIMIT;
     bool limited = counting.at_most != EXPR_NO_LIMIT;
     counting.n_items = counting.most != EXPR_NO_LIMIT ? counting.most
                        : counting.least > 0           ? counting.least

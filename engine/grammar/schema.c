@@ -588,7 +588,7 @@ static void read_document(struct exprs *exprs, json_t *document, uint32_t root)
 
 json_t *schema_text(struct exprs *exprs, const char *text, size_t length, size_t flags, json_error_t *error)
 {
-    json_t *rounded = json_array();
+    json_t *rounded = json_object();
     json_t *document =
         rounded ? json_read_rounding(text, length, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error, rounded)
                 : NULL;

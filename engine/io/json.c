@@ -149,8 +149,8 @@ int json_print(json_t *json)
 /* ---- Requests ---- */
 
 /* Fields that are no schemas and have none. */
-static const char *const without_schemas[] = {"messages", "input", "prompt", "system",
-                                              "metadata", "id",    NULL};
+static const char *const without_schemas[] = {
+    "messages", "input", "prompt", "system", "metadata", "id", "chat_template_kwargs", NULL};
 
 static bool is_among(const char *name, const char *const *names)
 {
@@ -161,7 +161,7 @@ static bool is_among(const char *name, const char *const *names)
 json_t *json_read_request(const char *text, size_t length, const char **keyword, json_error_t *error)
 {
     const char *name;
-    json_t *value, *rounded = json_array();
+    json_t *value, *rounded = json_object();
     json_t *json = json_read_rounding(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, error, rounded);
     *keyword = NULL;
     json_object_foreach(json, name, value)

@@ -251,16 +251,24 @@ static bool ends_value(struct span s, const struct reply_layout *layout)
 }
 
 /* Where a value ends that the model has not closed: with the call, if another one follows or nothing does.
- * Looks from `from` up to `to`; SIZE_MAX: nowhere. */
-static size_t find_unclosed(struct span s, const struct reply_layout *layout, size_t from, size_t to)
+ * Calls that the value quotes have ends of their own: *n_quoted have begun and not ended. Looks from `from`
+ * up to `to`; SIZE_MAX: nowhere. */
+static size_t find_unclosed(struct span s, const struct reply_layout *layout, size_t from, size_t to,
+                            uint32_t *n_quoted)
 {
     const char *mark = layout_unclosed_end(layout);
-    for (size_t n = strlen(mark), at; n > 0 && from < to; from = at + n) {
-        at = span_find(span_from(s, from), mark);
-        if (at == SIZE_MAX || from + at >= to) return SIZE_MAX;
-        at += from;
-        struct span rest = span_trim(span_from(s, at + n));
-        if (rest.length == 0 || span_starts(rest, layout->begin)) return at;
+    if (!mark[0]) return SIZE_MAX;
+    for (; from < to; from++) {
+        struct span rest = span_from(s, from);
+        if (span_starts(rest, layout->begin)) {
+            ++*n_quoted;
+        } else if (span_starts(rest, mark) && *n_quoted > 0) {
+            --*n_quoted;
+        } else if (span_starts(rest, mark)) {
+            rest = span_from(rest, strlen(mark));
+            while (rest.length > 0 && is_json_space(rest.data[0])) rest = span_from(rest, 1);
+            if (rest.length == 0 || span_starts(rest, layout->begin)) return from;
+        }
     }
     return SIZE_MAX;
 }
@@ -270,11 +278,11 @@ static bool cut_value(struct span *s, const struct reply_layout *layout, const c
                       struct span *value)
 {
     size_t at = 0, end = 0, before;
-    uint32_t n_open = 0;
+    uint32_t n_open = 0, n_quoted = 0;
     while (end != SIZE_MAX) {
         before = at;
         end = layout_find_closing(layout, closing, s->data, s->length, &at, &n_open);
-        size_t unclosed = find_unclosed(*s, layout, before, end == SIZE_MAX ? s->length : end);
+        size_t unclosed = find_unclosed(*s, layout, before, end == SIZE_MAX ? s->length : end, &n_quoted);
         if (unclosed != SIZE_MAX) {
             *value = (struct span){s->data, unclosed};
             *s = span_from(*s, unclosed);

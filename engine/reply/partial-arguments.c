@@ -116,7 +116,7 @@ enum partial_found partial_follows(const struct partial_text *text, size_t at)
 }
 
 /* Where before `to` a value ends that isn't closed: with the call, if another one follows or nothing does.
- * MORE: it may be *end. */
+ * Calls that the value quotes have ends of their own. MORE: it may be *end. */
 static enum partial_found find_unclosed(struct partial_arguments *a, const struct partial_text *text,
                                         size_t to, size_t *end)
 {
@@ -124,10 +124,16 @@ static enum partial_found find_unclosed(struct partial_arguments *a, const struc
     enum partial_found found = NONE;
     if (!mark[0]) return NONE;
     for (; a->unclosed < to; a->unclosed++) {
-        const char *at = memchr(text->data + a->unclosed, mark[0], to - a->unclosed);
-        a->unclosed = at ? (size_t)(at - text->data) : to;
-        if (!at) return NONE;
-        found = partial_mark(text, a->unclosed, mark);
+        found = partial_mark(text, a->unclosed, text->layout->begin);
+        if (found == FOUND) {
+            a->n_quoted++;
+            continue;
+        }
+        if (found == NONE) found = partial_mark(text, a->unclosed, mark);
+        if (found == FOUND && a->n_quoted > 0) {
+            a->n_quoted--;
+            continue;
+        }
         if (found == FOUND) {
             size_t next = partial_skip_space(text, a->unclosed + strlen(mark));
             bool last = next == text->length;
@@ -238,7 +244,7 @@ static enum partial_found read_keyed_key(struct partial_arguments *a, const stru
     a->type = layout_type_of(layout, text->reader->tools, name, key, type);
     if (!layout_closing(layout, key.data, key.length, a->closing)) return NONE;
     a->at = a->searched = a->unclosed = at;
-    a->n_open = 0;
+    a->n_open = a->n_quoted = 0;
     a->value = PARTIAL_WAITS;
     return add_key(a, out, key) ? FOUND : NONE;
 }

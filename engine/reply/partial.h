@@ -57,12 +57,13 @@ struct literal_scan {
 
 /* Arguments that become JSON while they are written. */
 struct partial_arguments {
-    size_t at;       /* what has been read */
-    size_t searched; /* KEYED: no mark that ends the value begins before this */
-    size_t unclosed; /* KEYED: nor does one that ends the call with it, before this */
-    uint32_t n_open; /* KEYED: elements within the value that are open there and have its name */
-    json_t *name;    /* the tool's */
-    json_t *keys;    /* an object of those that have come */
+    size_t at;         /* what has been read */
+    size_t searched;   /* KEYED: no mark that ends the value begins before this */
+    size_t unclosed;   /* KEYED: nor does one that ends the call with it, before this */
+    uint32_t n_open;   /* KEYED: elements within the value that are open there and have its name */
+    uint32_t n_quoted; /* KEYED: calls within the value that have begun and not ended there */
+    json_t *name;      /* the tool's */
+    json_t *keys;      /* an object of those that have come */
     enum partial_value value;
     struct argument_type type;     /* KEYED: of the value */
     char closing[2 * LAYOUT_MARK]; /* the mark that ends the value or the string */

@@ -696,6 +696,13 @@ Test(grammar_schema, contains_at_most)
     schema_fits(several, LIST("[1,2]", "[\"x\",1,[],2,3]"));
     schema_fails(several, LIST("[]", "[1]", "[\"x\",1,\"y\"]"));
     grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"maxContains\":0}", "no text");
+    /* Limits that the length of the array makes idle, or never met. */
+    const char *idle =
+        "{\"type\":\"array\",\"maxItems\":2,\"contains\":{\"type\":\"integer\"},\"maxContains\":100}";
+    schema_fits(idle, LIST("[1]", "[1,2]", "[\"a\",1]"));
+    schema_fails(idle, LIST("[]", "[\"a\"]", "[1,2,3]"));
+    grammar_expect_refused(
+        GRAMMAR_SCHEMA, "{\"type\":\"array\",\"maxItems\":3,\"contains\":{},\"minContains\":70}", "no text");
     /* Those of another schema don't count. */
     const char *apart = "{\"type\":\"array\",\"allOf\":[{\"contains\":{\"const\":1}},{\"minContains\":0}]}";
     schema_fits(apart, LIST("[1]", "[2,1]"));

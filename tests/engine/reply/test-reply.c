@@ -1322,6 +1322,15 @@ Test(reply, unclosed_values)
         {ENGINE_REPLY_HERMES,
          "<tool_call><function=f><parameter=s></tool_call> </function> x</parameter></function></tool_call>",
          "\n0:f({\"s\": \"</tool_call> </function> x\"})"},
+        {ENGINE_REPLY_HERMES, /* a quoted call has an end of its own */
+         "<tool_call>\n<function=f>\n<parameter=s>\nUse:\n<tool_call>\n<function=a>\n</function>\n</"
+         "tool_call>\n"
+         "more\n</parameter>\n</function>\n</tool_call>",
+         "\n0:f({\"s\": \"Use:\\n<tool_call>\\n<function=a>\\n</function>\\n</tool_call>\\nmore\"})"},
+        {ENGINE_REPLY_HERMES,
+         "<tool_call><function=f><parameter=s><function=a></function><function=b></function></function>"
+         "<function=g></function></tool_call>",
+         "\n0:f({\"s\": \"<function=a></function><function=b></function>\"})\n1:g({})"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct engine_reply_options options = {.format = cases[i].format, .tools = typed_tools};

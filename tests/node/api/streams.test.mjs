@@ -90,16 +90,19 @@ test('messages', async () => {
 });
 
 test('requests that take longer than --timeout end with an error', async () => {
-    const limited = await serve('--chat-template', template('hermes'), '--parallel', '1', '--timeout', '1');
+    const limited = await serve('--chat-template', template('hermes'), '--parallel', '6', '-c', '100000', '--timeout', '1');
     const ask = async (path, body) => {
-        const answer = await fetch(limited.url + path, { method: 'POST', body: JSON.stringify({ model: 'demo', ...body }) });
-        return { status: answer.status, last: JSON.parse((await answer.text()).trimEnd().split('\n').at(-1).replace('data: ', '')) };
+        const answer = await fetch(limited.url + path, {
+            method: 'POST', body: JSON.stringify({ model: 'demo', ignore_eos: true, max_tokens: 90000, ...body }),
+        });
+        const last = (await answer.text()).trimEnd().split('\n').at(-1).replace('data: ', '');
+        assert.match(last, /^{/, path);
+        return { status: answer.status, last: JSON.parse(last) };
     };
-    const stream = { messages, max_tokens: 400, stream: true };
-    const busy = ask('/v1/completions', { prompt: Array(8).fill('Once'), n: 128, max_tokens: 400, ignore_eos: true, stream: true });
-    const [completions, chat, anthropic, responses, whole, wholeAnthropic] = await Promise.all([busy, ask('/v1/chat/completions', stream),
-        ask('/v1/messages', stream), ask('/v1/responses', { input: 'x', stream: true }), ask('/v1/chat/completions', { messages }),
-        ask('/v1/messages', { messages, max_tokens: 400 })]);
+    const [completions, chat, anthropic, responses, whole, wholeAnthropic] = await Promise.all([
+        ask('/v1/completions', { prompt: 'Once', stream: true }), ask('/v1/chat/completions', { messages, stream: true }),
+        ask('/v1/messages', { messages, stream: true }), ask('/v1/responses', { input: 'x', stream: true }),
+        ask('/v1/chat/completions', { messages }), ask('/v1/messages', { messages })]);
     for (const { status, last } of [completions, chat]) assert.deepEqual([status, last.error.type], [200, 'server_error'], JSON.stringify(last));
     assert.match(chat.last.error.message, /--timeout/);
     assert.deepEqual([anthropic.status, anthropic.last.type, anthropic.last.error.type], [200, 'error', 'timeout_error']);
