@@ -15,7 +15,9 @@
 #include "common/assert.h"
 #include "model/hf/config.h"
 
-#define MAX_SIDE 65536 /* pixels */
+#define MAX_SIDE    65536 /* pixels */
+#define MAX_PATCHES 256   /* of a piece's side */
+#define MAX_MERGE   64
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
@@ -28,9 +30,16 @@ static uint32_t eye_count(struct hparams *h, const char *key, uint32_t most)
     return h->status ? 1 : count;
 }
 
-void eye_read(struct hparams *h, struct eye *eye, uint32_t merge)
+static void check_merge(struct hparams *h, struct eye *eye)
 {
-    *eye = (struct eye){.norm = ENGINE_NORM_LAYER, .n_frames = 1, .filter = IMAGE_BICUBIC};
+    if (eye->merge == 0 || eye->merge > MAX_MERGE)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%u x %u patches cannot be merged", eye->merge, eye->merge);
+    if (h->status) eye->merge = 1;
+}
+
+void eye_read(struct hparams *h, struct eye *eye, uint32_t merge, enum image_filter filter)
+{
+    *eye = (struct eye){.norm = ENGINE_NORM_LAYER, .n_frames = 1};
     eye->n_layers = eye_count(h, "vision.block_count", MAX_LAYERS);
     eye->n_embd = eye_count(h, "vision.embedding_length", 1 << 20);
     eye->n_heads = eye_count(h, "vision.attention.head_count", 65536);
@@ -40,6 +49,10 @@ void eye_read(struct hparams *h, struct eye *eye, uint32_t merge)
     eye->n_out = eye_count(h, "vision.projection_dim", 1 << 20);
     eye->epsilon = hparams_float_from_0(h, "vision.attention.layer_norm_epsilon", 1e-6f);
     eye->merge = hparams_count(h, "vision.spatial_merge_size", merge);
+    eye->filter = hparams_count(h, "engine.filter", filter);
+    if (eye->filter > IMAGE_LANCZOS)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%s.engine.filter is %u, which is no filter", h->prefix,
+                     eye->filter);
     bool is_silu = hparams_flag(h, "use_silu", false);
     eye->activation =
         decoder_read_activation(h, is_silu ? ENGINE_ACTIVATION_SILU : ENGINE_ACTIVATION_GELU_TANH);
@@ -51,8 +64,16 @@ void eye_read(struct hparams *h, struct eye *eye, uint32_t merge)
     }
     if (eye->n_embd % eye->n_heads != 0)
         hparams_fail(h, ENGINE_ERROR_DATA, "%u heads do not divide %u values", eye->n_heads, eye->n_embd);
-    if (eye->merge == 0 || eye->merge > 64)
-        hparams_fail(h, ENGINE_ERROR_DATA, "%u x %u patches cannot be merged", eye->merge, eye->merge);
+    check_merge(h, eye);
+}
+
+void eye_check_side(struct hparams *h, struct eye *eye, uint32_t *side)
+{
+    check_merge(h, eye);
+    if (*side == 0 || *side > MAX_PATCHES)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%u patches a side are not supported; 1 to %d are", *side,
+                     MAX_PATCHES);
+    if (h->status) *side = 1;
 }
 
 static uint32_t patch_width(const struct eye *eye)
@@ -306,29 +327,35 @@ void eye_read_values(const struct model_tensor *tensor, float *values)
     }
 }
 
+float *eye_row(struct graph *g, uint64_t n)
+{
+    float *row = malloc((size_t)n * sizeof *row);
+    if (!row && !g->status) g->status = error_memory("graph");
+    return row;
+}
+
 struct unfolded {
     const struct model_tensor *tensor;
     uint64_t n_each; /* patches of a row */
+    float *row;      /* [tensor->ne[0]], what is being unfolded */
 };
 
 static void fill_unfolded(const void *user, float *values, uint64_t n)
 {
     const struct unfolded *unfolded = user;
     const uint64_t n_each = unfolded->n_each, width = unfolded->tensor->ne[0], n_embd = width / n_each;
-    float *row = malloc((size_t)width * sizeof *row);
     eye_read_values(unfolded->tensor, values);
-    for (float *at = values; row && at < values + n; at += width) {
-        memcpy(row, at, (size_t)width * sizeof *row);
-        for (uint64_t i = 0; i < width; i++) at[i % n_each * n_embd + i / n_each] = row[i];
+    for (float *at = values; at < values + n; at += width) {
+        memcpy(unfolded->row, at, (size_t)width * sizeof *unfolded->row);
+        for (uint64_t i = 0; i < width; i++) at[i % n_each * n_embd + i / n_each] = unfolded->row[i];
     }
-    free(row);
 }
 
 struct value *eye_unfolded(struct graph *g, const struct eye *eye, const char *name)
 {
     char own[NAME_SIZE];
     const uint64_t n_each = (uint64_t)eye->merge * eye->merge, width = eye->n_embd * n_each;
-    const struct unfolded unfolded = {graph_find(g, "%s", name), n_each};
+    struct unfolded unfolded = {graph_find(g, "%s", name), n_each, NULL};
     if (!eye_has_values(g, name, width * eye->n_embd)) return NULL;
     if (unfolded.tensor->ne[0] != width) {
         graph_fail(g, "the tensor %s has rows of %" PRIu64 " values; expected %" PRIu64, name,
@@ -336,7 +363,11 @@ struct value *eye_unfolded(struct graph *g, const struct eye *eye, const char *n
         return NULL;
     }
     snprintf(own, sizeof own, "%s.merged", name);
-    return graph_number_rows(g, width, eye->n_embd, own, fill_unfolded, &unfolded);
+    unfolded.row = eye_row(g, width);
+    struct value *matrix =
+        unfolded.row ? graph_number_rows(g, width, eye->n_embd, own, fill_unfolded, &unfolded) : NULL;
+    free(unfolded.row);
+    return matrix;
 }
 
 struct value *eye_merge(struct graph *g, const struct eye *eye, struct value *x)

@@ -30,8 +30,13 @@ struct eye {
     bool is_staggered;
 };
 
-/* Reads the usual keys. Sets layer norms, GELU, and no frames. `merge`: the default. */
-void eye_read(struct hparams *h, struct eye *eye, uint32_t merge);
+/* Reads the usual keys. Sets layer norms, GELU, and no frames. `merge`, `filter`: the defaults. After a
+ * failure every number is one that can be computed with. */
+void eye_read(struct hparams *h, struct eye *eye, uint32_t merge, enum image_filter filter);
+
+/* Refuses more patches in a row or a column than a piece may have, and more of them in a block. What was
+ * refused becomes 1. */
+void eye_check_side(struct hparams *h, struct eye *eye, uint32_t *side);
 
 /* What the host needs to know. n_patches: the most of a piece. */
 struct arch_info eye_info(const struct eye *eye, uint32_t n_patches);
@@ -74,6 +79,9 @@ struct value *eye_unfolded(struct graph *g, const struct eye *eye, const char *n
 /* Whether a tensor has so many values of a float type; else that is an error. The values, as float32. */
 bool eye_has_values(struct graph *g, const char *name, uint64_t n);
 void eye_read_values(const struct model_tensor *tensor, float *values);
+/* Room for n numbers while a weight is filled; the caller frees it. NULL: out of memory, which fails the
+ * graph. */
+float *eye_row(struct graph *g, uint64_t n);
 
 /* The patches of each row, which follow each other, in one: [n * merge^2, n_rows]. */
 struct value *eye_merge(struct graph *g, const struct eye *eye, struct value *x);

@@ -15,9 +15,8 @@ static void gemma3_eye_read(struct hparams *h, void *hparams, struct arch_info *
 {
     struct gemma3_eye *gemma = hparams;
     struct eye *eye = &gemma->eye;
-    eye_read(h, eye, 1);
+    eye_read(h, eye, 1, IMAGE_BILINEAR);
     gemma->side = eye->image_size / eye->patch;
-    eye->filter = hparams_count(h, "engine.filter", IMAGE_BILINEAR);
     /* As many rows as are published, unless a directory says otherwise. */
     uint32_t n_rows = hparams_count(h, "engine.rows", 256);
     uint32_t n_side = (uint32_t)sqrt(n_rows + 0.5);
@@ -26,7 +25,7 @@ static void gemma3_eye_read(struct hparams *h, void *hparams, struct arch_info *
         gemma->side * eye->patch != eye->image_size)
         hparams_fail(h, ENGINE_ERROR_DATA, "%u rows do not suit pictures of %u pixels in patches of %u",
                      n_rows, eye->image_size, eye->patch);
-    if (h->status) eye->merge = gemma->side = 1;
+    eye_check_side(h, eye, &gemma->side);
     *info = eye_info(eye, gemma->side * gemma->side);
 }
 
@@ -76,7 +75,7 @@ static int gemma3_eye_look(const void *hparams, const struct image *image, struc
 static void gemma3_eye_read_config(struct hf_config *config)
 {
     const json_t *size = hf_get(config->processor, "size");
-    uint32_t image_size = hf_count(config, config->json, "image_size", 896);
+    uint32_t image_size = hf_count(config, config->json, "image_size", config->type.window);
     hf_put_count(config, "engine.rows", hf_count(config, config->root, "mm_tokens_per_image", 256));
     eye_put_filter(config, IMAGE_BILINEAR);
     hf_refuse(config,

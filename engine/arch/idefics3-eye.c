@@ -23,12 +23,11 @@ static void idefics3_eye_read(struct hparams *h, void *hparams, struct arch_info
 {
     struct idefics3_eye *idefics = hparams;
     struct eye *eye = &idefics->eye;
-    eye_read(h, eye, 1);
+    eye_read(h, eye, 1, IMAGE_LANCZOS);
     idefics->side = eye->image_size / eye->patch;
     idefics->longest = hparams_count(h, "vision.preproc_image_size", 4 * eye->image_size);
     idefics->splits = hparams_flag(h, "engine.splits", true);
     eye->merge = hparams_count(h, "vision.projector.scale_factor", 2);
-    eye->filter = hparams_count(h, "engine.filter", IMAGE_LANCZOS);
     if (eye->merge == 0 || idefics->side == 0 || idefics->side % eye->merge != 0 ||
         idefics->side * eye->patch != eye->image_size)
         hparams_fail(h, ENGINE_ERROR_DATA, "tiles of %u pixels are not whole blocks of %u x %u patches of %u",
@@ -37,7 +36,7 @@ static void idefics3_eye_read(struct hparams *h, void *hparams, struct arch_info
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
                      "pictures scaled to %u pixels are not supported; at most %d are", idefics->longest,
                      MAX_LONGEST);
-    if (h->status) eye->merge = idefics->side = 1;
+    eye_check_side(h, eye, &idefics->side);
     *info = eye_info(eye, idefics->side * idefics->side);
 }
 

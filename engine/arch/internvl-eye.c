@@ -24,7 +24,7 @@ static void internvl_eye_read(struct hparams *h, void *hparams, struct arch_info
 {
     struct internvl_eye *internvl = hparams;
     struct eye *eye = &internvl->eye;
-    eye_read(h, eye, 1);
+    eye_read(h, eye, 1, IMAGE_BICUBIC);
     internvl->side = eye->image_size / eye->patch;
     internvl->n_tiles_least = hparams_count(h, "engine.tiles_least", 1);
     internvl->n_tiles_most = hparams_count(h, "engine.tiles_most", 12);
@@ -38,7 +38,7 @@ static void internvl_eye_read(struct hparams *h, void *hparams, struct arch_info
         internvl->n_tiles_most > MAX_TILES)
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "%u to %u tiles are not supported; 1 to %d are",
                      internvl->n_tiles_least, internvl->n_tiles_most, MAX_TILES);
-    if (h->status) eye->merge = internvl->side = 1;
+    eye_check_side(h, eye, &internvl->side);
     *info = eye_info(eye, internvl->side * internvl->side + eye->merge * eye->merge);
 }
 
@@ -48,22 +48,25 @@ static const char *class_name(const struct graph *g)
     return graph_find(g, "v.class_embd") ? "v.class_embd" : "v.class_embd.weight";
 }
 
+struct places {
+    const struct graph *g;
+    uint64_t width;
+    float *row; /* [width], what is being added */
+};
+
 /* The class token is a patch of zeros behind the others: its place has its vector, less the patches' bias. */
 static void fill_places(const void *user, float *values, uint64_t n)
 {
-    const struct graph *g = user;
-    const struct model_tensor *table = graph_find(g, "v.position_embd.weight"),
-                              *first = graph_find(g, "%s", class_name(g)),
-                              *bias = graph_find(g, "v.patch_embd.bias");
-    const uint64_t width = table->ne[0];
-    float *row = n >= width ? malloc((size_t)width * sizeof *row) : NULL;
-    eye_read_values(table, values);
-    for (int k = 0; k < 2 && row; k++) {
-        if (k == 1 && !bias) break;
-        eye_read_values(k == 0 ? first : bias, row);
-        for (uint64_t i = 0; i < width; i++) values[i] += k == 0 ? row[i] : -row[i];
-    }
-    free(row);
+    const struct places *places = user;
+    const struct graph *g = places->g;
+    const struct model_tensor *bias = graph_find(g, "v.patch_embd.bias");
+    (void)n;
+    eye_read_values(graph_find(g, "v.position_embd.weight"), values);
+    eye_read_values(graph_find(g, "%s", class_name(g)), places->row);
+    for (uint64_t i = 0; i < places->width; i++) values[i] += places->row[i];
+    if (!bias) return;
+    eye_read_values(bias, places->row);
+    for (uint64_t i = 0; i < places->width; i++) values[i] -= places->row[i];
 }
 
 static struct value *internvl_places(struct graph *g, const struct internvl_eye *internvl)
@@ -72,7 +75,10 @@ static struct value *internvl_places(struct graph *g, const struct internvl_eye 
     if (!eye_has_values(g, "v.position_embd.weight", width * n) || !eye_has_values(g, class_name(g), width))
         return NULL;
     if (graph_find(g, "v.patch_embd.bias") && !eye_has_values(g, "v.patch_embd.bias", width)) return NULL;
-    struct value *table = graph_number_rows(g, width, n, "v.position_embd.whole", fill_places, g);
+    struct places places = {g, width, eye_row(g, width)};
+    if (!places.row) return NULL;
+    struct value *table = graph_number_rows(g, width, n, "v.position_embd.whole", fill_places, &places);
+    free(places.row);
     return graph_get_rows(g, table, graph_input(g, INPUT_POSITION_ROWS));
 }
 

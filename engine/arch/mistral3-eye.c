@@ -18,7 +18,7 @@ static void mistral3_eye_read(struct hparams *h, void *hparams, struct arch_info
 {
     struct mistral3_eye *mistral = hparams;
     struct eye *eye = &mistral->eye;
-    eye_read(h, eye, 2);
+    eye_read(h, eye, 2, IMAGE_BICUBIC);
     eye->norm = ENGINE_NORM_RMS;
     eye->theta = hparams_float_above_0(h, "engine.rope_theta", 10000);
     eye->is_staggered = true;
@@ -28,7 +28,8 @@ static void mistral3_eye_read(struct hparams *h, void *hparams, struct arch_info
     if (side == 0 || side > 1024)
         hparams_fail(h, ENGINE_ERROR_DATA, "pictures of up to %u pixels do not suit blocks of %u",
                      mistral->longest, block);
-    side = h->status ? 1 : (mistral->longest + block - 1) / block * eye->merge;
+    side = (mistral->longest + block - 1) / block * eye->merge;
+    eye_check_side(h, eye, &side);
     *info = eye_info(eye, side * side);
 }
 

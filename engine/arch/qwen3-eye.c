@@ -14,21 +14,34 @@
 #include "model/hf/config.h"
 
 #define MAX_PATCHES 16384
+#define MAX_RATIO   200 /* of a picture's sides */
 #define MAX_DEEP    16
 
 struct qwen3_eye {
     struct eye eye;
     uint32_t side; /* of the grid of learnt positions */
     uint32_t n_deep;
-    uint32_t deep[MAX_DEEP];          /* [n_deep] layers, ascending */
-    double pixels_least, pixels_most; /* of a scaled picture */
+    uint32_t deep[MAX_DEEP];            /* [n_deep] layers, ascending */
+    uint32_t pixels_least, pixels_most; /* of a scaled picture, unless it is thin */
+    uint32_t n_patches;                 /* at most */
 };
+
+/* Patches of the largest picture that choose_size gives. Sides are whole blocks: a thin picture has more
+ * pixels than the budget, one that is made larger up to a block more on each side. */
+static uint32_t most_patches(const struct qwen3_eye *qwen)
+{
+    const double patch = qwen->eye.patch, block = patch * qwen->eye.merge;
+    const double most = qwen->pixels_most, least = qwen->pixels_least;
+    double thin = block * sqrt(MAX_RATIO * most);
+    double grown = least + block * sqrt(least) * (sqrt(MAX_RATIO) + 1) + block * block;
+    return (uint32_t)fmin(MAX_PATCHES, fmax(most, fmax(thin, grown)) / (patch * patch));
+}
 
 static void qwen3_eye_read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct qwen3_eye *qwen = hparams;
     struct eye *eye = &qwen->eye;
-    eye_read(h, eye, 2);
+    eye_read(h, eye, 2, IMAGE_BICUBIC);
     eye->theta = 10000;
     eye->n_frames = hparams_count(h, "engine.frames", 1);
     qwen->side = hparams_count(h, "engine.side", eye->image_size / eye->patch);
@@ -41,14 +54,17 @@ static void qwen3_eye_read(struct hparams *h, void *hparams, struct arch_info *i
     }
     qwen->pixels_least = hparams_count(h, "engine.pixels_least", 65536);
     uint32_t most = hparams_count(h, "engine.pixels_most", 16777216), area = eye->patch * eye->patch;
+    if (qwen->pixels_least > most)
+        hparams_fail(h, ENGINE_ERROR_DATA, "pictures of at least %u pixels and at most %u",
+                     qwen->pixels_least, most);
     if (most / area > MAX_PATCHES) most = MAX_PATCHES * area;
     qwen->pixels_most = most;
     if (qwen->side == 0 || qwen->side > 1024 || eye->n_frames == 0 || eye->n_frames > 16 ||
-        most < area * eye->merge * eye->merge)
+        most < (uint64_t)area * eye->merge * eye->merge)
         hparams_fail(h, ENGINE_ERROR_DATA, "%u positions a side and %u pixels do not suit patches of %u",
                      qwen->side, most, eye->patch);
-    uint32_t n = h->status ? eye->merge * eye->merge : most / area;
-    *info = eye_info(eye, n > MAX_PATCHES ? MAX_PATCHES : n);
+    qwen->n_patches = h->status ? 1 : most_patches(qwen);
+    *info = eye_info(eye, qwen->n_patches);
     info->row_width += qwen->side * qwen->side; /* how much of each learnt position a patch has */
     info->n_embd = eye->n_out * (1 + qwen->n_deep);
 }
@@ -104,8 +120,8 @@ static void qwen3_eye_build(struct graph *g, const void *hparams)
 static int choose_size(const struct qwen3_eye *qwen, const struct image *image, uint32_t *width,
                        uint32_t *height)
 {
-    const double w = image->width, h = image->height, block = qwen->eye.patch * qwen->eye.merge;
-    if (fmax(w, h) / fmin(w, h) > 200)
+    const double w = image->width, h = image->height, block = (double)qwen->eye.patch * qwen->eye.merge;
+    if (fmax(w, h) / fmin(w, h) > MAX_RATIO)
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "a picture of %u x %u pixels is too thin", image->width,
                            image->height);
     double x = nearbyint(w / block) * block, y = nearbyint(h / block) * block; /* halves to even */
@@ -118,9 +134,11 @@ static int choose_size(const struct qwen3_eye *qwen, const struct image *image, 
         y = ceil(h * beta / block) * block;
         x = ceil(w * beta / block) * block;
     }
+    x = fmax(block, x);
+    y = fmax(block, y);
     *width = (uint32_t)x;
     *height = (uint32_t)y;
-    if (x / qwen->eye.patch * (y / qwen->eye.patch) <= MAX_PATCHES) return ENGINE_OK;
+    if (x / qwen->eye.patch * (y / qwen->eye.patch) <= qwen->n_patches) return ENGINE_OK;
     return error_raise(ENGINE_ERROR_UNSUPPORTED, "a picture of %u x %u pixels has too many patches",
                        image->width, image->height);
 }
@@ -218,7 +236,7 @@ static void qwen3_eye_read_config(struct hf_config *config)
     }
 
 static const struct hf_type qwen3_eye_types[] = {
-    QWEN3_EYE("qwen3_vl"), QWEN3_EYE("qwen3_5"), QWEN3_EYE("qwen3_vl_moe"), QWEN3_EYE("qwen3_5_moe"), {0}};
+    QWEN3_EYE("qwen3_vl"), QWEN3_EYE("qwen3_5"), QWEN3_EYE("qwen3_5_moe"), {0}};
 
 static const struct hf_module qwen3_eye_modules[] = {
     {"attn.qkv", "attn_qkv"},

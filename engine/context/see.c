@@ -11,8 +11,9 @@
 /* Takes the rows that come out. */
 struct see_watcher {
     struct watcher watcher; /* first: a watcher is a see_watcher */
-    float *features;
+    float *features;        /* [n_rows, width] */
     size_t n_rows;
+    uint32_t width;
 };
 _Static_assert(offsetof(struct see_watcher, watcher) == 0, "a watcher is a see_watcher");
 
@@ -20,7 +21,9 @@ static int take_features(const struct watcher *watcher, const struct graph_watch
 {
     const struct see_watcher *see = (const struct see_watcher *)(const void *)watcher;
     const uint64_t *ne = watch->value->tensor.ne;
-    ENGINE_ASSERT(watch->kind == WATCH_STATES && ne[1] >= see->n_rows);
+    ENGINE_ASSERT(watch->kind == WATCH_STATES);
+    if (ne[0] != see->width || ne[1] < see->n_rows)
+        return error_raise(ENGINE_ERROR_DATA, "the eye makes other rows than its family says");
     memcpy(see->features, data, see->n_rows * (size_t)ne[0] * sizeof *data);
     return ENGINE_OK;
 }
@@ -55,14 +58,17 @@ static void write_inputs(const struct engine_context *context, const struct sigh
 int context_see(struct engine_context *context, const struct sight_piece *piece, float *features)
 {
     const struct engine_plan *plan = context->plan;
-    struct see_watcher see = {{take_features, NULL}, features, piece->n_rows};
+    struct see_watcher see = {{take_features, NULL}, features, piece->n_rows, plan->info.n_embd};
     struct prepared *prepared;
-    ENGINE_ASSERT(piece->n_patches > 0 && piece->n_patches <= plan->n_batch);
     /* Rows are merged from so many patches; the shape holds whole ones. */
     const uint32_t merged = plan->info.n_merged;
     struct shape_key key = {
         .n_tokens = (piece->n_patches + merged - 1) / merged * merged, .n_outputs = 1, .chunk = piece->chunk};
-    ENGINE_ASSERT((uint64_t)merged * piece->n_rows <= piece->n_patches && key.n_tokens <= plan->n_batch);
+    ENGINE_ASSERT(piece->n_patches > 0 && (uint64_t)merged * piece->n_rows <= piece->n_patches);
+    /* How many there are follows from the eye's file and from the picture. */
+    if (key.n_tokens > plan->n_batch)
+        return error_raise(ENGINE_ERROR_DATA, "a picture of %u patches, of which the eye takes %u at once",
+                           piece->n_patches, plan->n_batch);
     key.table_width = plan_table_width(plan, kv_blocks_for(plan->n_context));
     int status = batch_make_rows(context);
     if (status) return status;

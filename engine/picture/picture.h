@@ -1,7 +1,7 @@
 /* picture.h: the pictures that a model has been shown. An eye makes rows of numbers of a picture; a text
  * has a token for each, with a number below 0 that stands for the row, so that whatever handles tokens
- * (caches, queues, prefixes that are found again) handles pictures. The same picture has the same numbers
- * as long as it is kept: it is found by a hash of its pixels. Numbers are not used twice.
+ * (caches, prefixes that are found again) handles pictures; queues refuse them yet. The same picture has the
+ * same numbers as long as it is kept: it is found by a hash of its pixels. Numbers are not used twice.
  *
  * Written by eye/, read by context/. All functions but pictures_destroy may be called on any thread. */
 #ifndef ENGINE_PICTURE_PICTURE_H

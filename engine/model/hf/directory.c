@@ -236,7 +236,9 @@ int hf_read_eye(struct model *model)
         static const char *const names[] = {"processor_config.json", "preprocessor_config.json"};
         /* Of older models, the first has nothing about pictures. */
         bool is_whole = i == 1 || !directory_exists(folder, names[1]);
-        if (is_whole && directory_exists(folder, names[i])) processor = directory_join(folder, names[i]);
+        if (!is_whole || !directory_exists(folder, names[i])) continue;
+        processor = directory_join(folder, names[i]);
+        if (!processor) status = ENGINE_ERROR_MEMORY;
     }
     if (!status) status = hf_eye_config_read(path, processor, model->metadata, &config);
     if (!status) status = open_shards(model, folder);

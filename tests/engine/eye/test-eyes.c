@@ -169,6 +169,9 @@ static void check_family(const char *name, const char *model, const char *eye)
     engine_picture_destroy(again);
     uint32_t found;
     cr_assert_eq(engine_sequence_reuse(s.context, 1, s.tokens, s.n, &found), ENGINE_OK);
+    /* Only whole blocks are found again, and a state only at its end. */
+    if (strcmp(name, "gemma3") != 0 && strcmp(name, "qwen3.5-vl") != 0)
+        cr_assert_gt(found, 0, "%s: the prefix was not found", name);
 
     /* In small batches, from what was found on. */
     float *parts = all_logits(&s, 1, found, 7, n_vocab);
@@ -194,4 +197,94 @@ Test(eyes, directories)
         snprintf(model, sizeof model, PICTURES "%s", names[i]);
         check_family(names[i], model, NULL);
     }
+}
+
+/* ---- Thin pictures, and files that are wrong ----------------------------------------------------------- */
+
+/* Sides are whole blocks of patches: a thin picture has more of these than the budget of pixels has. */
+Test(eyes, thin)
+{
+    static const struct {
+        uint32_t width, height, n_rows;
+    } cases[] = {{960, 32, 26}, {32, 960, 26}, {200, 1, 29}, {1, 200, 29}, {6400, 32, 69}, {1, 1, 4}};
+    static uint8_t pixels[6400 * 32 * 3];
+    struct seen s = open_family("qwen3-vl", PICTURES "qwen3-vl", NULL, 512);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct engine_picture_source source = {.struct_size = sizeof source,
+                                                     .pixels = pixels,
+                                                     .width = cases[i].width,
+                                                     .height = cases[i].height};
+        struct engine_picture *picture = NULL;
+        struct engine_picture_info info = {.struct_size = sizeof info};
+        cr_assert_eq(engine_picture_create(s.eye, &source, &picture), ENGINE_OK, "%u x %u: %s",
+                     cases[i].width, cases[i].height, engine_error_message());
+        cr_assert_eq(engine_picture_get_info(picture, &info), ENGINE_OK);
+        cr_expect_eq(info.n_rows, cases[i].n_rows, "%u x %u: %u rows", cases[i].width, cases[i].height,
+                     info.n_rows);
+        engine_picture_destroy(picture);
+    }
+    close_family(&s);
+}
+
+/* A family's directory with something else in one of its files. */
+static char *changed_family(const char *name, const char *file, const char *from, const char *to)
+{
+    static const char *const names[] = {"config.json",    "generation_config.json", "model.safetensors",
+                                        "tokenizer.json", "tokenizer_config.json",  "processor_config.json"};
+    char *folder = files_folder(), source[512];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(source, sizeof source, PICTURES "%s/%s", name, names[i]);
+        if (strcmp(names[i], file) != 0) {
+            if (access(source, R_OK) == 0)
+                cr_assert_eq(symlink(source, files_path(folder, names[i])), 0, "%s", source);
+            continue;
+        }
+        size_t size;
+        char *text = files_read(source, &size), *at = strstr(text, from), *whole;
+        cr_assert(at, "%s: no %s", source, from);
+        cr_assert_geq(asprintf(&whole, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)), 0);
+        files_write_text(files_path(folder, file), whole);
+        free(whole);
+        free(text);
+    }
+    return folder;
+}
+
+/* None of these numbers is computed with. */
+Test(eyes, refused)
+{
+    static const struct {
+        const char *name, *file, *from, *to, *reason;
+    } cases[] = {
+        {"mistral3", "config.json", "\"spatial_merge_size\": 2", "\"spatial_merge_size\": 0",
+         "cannot be merged"},
+        {"mistral3", "config.json", "\"spatial_merge_size\": 2", "\"spatial_merge_size\": 268435456",
+         "cannot be merged"},
+        {"mistral3", "processor_config.json", "\"resample\": 3", "\"resample\": 9", "is not supported"},
+        {"mistral3", "processor_config.json",
+         "\"longest_edge\":", "\"longest_edge\": 20000, \"was\":", "patches a side"},
+        {"idefics3", "config.json", "\"scale_factor\": 2", "\"scale_factor\": 0", "are not whole blocks"},
+        {"qwen3-vl", "processor_config.json", "\"longest_edge\": 24576", "\"longest_edge\": 4095",
+         "at least 4096 pixels"},
+        {"qwen3-vl", "processor_config.json", "\"resample\": 3", "\"resample\": 9", "is not supported"},
+    };
+    const char *dirs[] = {TEST_PLUGIN_DIR, NULL};
+    struct engine *engine;
+    const struct engine_options options = {
+        .struct_size = sizeof options, .plugin_dirs = dirs, .config_file = families.config_file};
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct engine_model *model;
+        struct engine_eye *eye = NULL;
+        char *folder = changed_family(cases[i].name, cases[i].file, cases[i].from, cases[i].to);
+        cr_assert_eq(engine_model_open(engine, folder, NULL, &model), ENGINE_OK, "%s",
+                     engine_error_message());
+        cr_expect_neq(engine_eye_create(model, NULL, NULL, &eye), ENGINE_OK, "%zu", i);
+        cr_expect(strstr(engine_error_message(), cases[i].reason), "%zu: %s", i, engine_error_message());
+        engine_eye_destroy(eye);
+        engine_model_close(model);
+        files_remove(folder);
+        free(folder);
+    }
+    engine_close(engine);
 }
