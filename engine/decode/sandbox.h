@@ -13,9 +13,18 @@
 #define SANDBOX_OF_TIME
 #endif
 
+/* Processors whose system calls are filtered. */
+#if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64) ||               \
+    (defined(__powerpc64__) && defined(__LITTLE_ENDIAN__))
+#define SANDBOX_OF_CALLS
+#endif
+
 /* From now on the process can read from descriptor 0, write to 1, get memory (address space up to `memory`
- * bytes), use the processor for `seconds` more, and end: anything else kills it. False: the system does not
- * allow this.
+ * bytes), use the processor for `seconds` more, and end. Opening a file fails; anything else kills it, at the
+ * end of its time by SIGXCPU. False: the system does not allow this.
+ *
+ * On other processors than those above (without SANDBOX_OF_CALLS) only memory, time and new files and
+ * descriptors are limited, and privileges that a program's file would give.
  *
  * AddressSanitizer and ThreadSanitizer need terabytes of address space and system calls of their own: with
  * them (SANDBOX_OF_TIME) only the time is limited. */

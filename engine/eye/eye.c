@@ -161,7 +161,8 @@ static int take_image(const struct engine_picture_source *source, struct image *
     if (source->width == 0 || source->height == 0)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a picture of %u x %u pixels", source->width,
                            source->height);
-    if ((uint64_t)source->width * source->height > IMAGE_LIMITS.pixels)
+    if (source->width > IMAGE_MAX_SIDE || source->height > IMAGE_MAX_SIDE ||
+        (uint64_t)source->width * source->height > IMAGE_LIMITS.pixels)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a picture of %u x %u pixels is too large", source->width,
                            source->height);
     int status = image_create(source->width, source->height, image);

@@ -175,10 +175,10 @@ static int bmp_read_plain(const struct bmp *bmp, struct image *image)
  * pixels, which take turns. What is skipped has the first colour; what reaches beyond a row is left out. */
 static int bmp_read_runs(const struct bmp *bmp, struct image *image)
 {
+    if (bmp->pixels > bmp->file->size) return bmp_truncated();
     const uint8_t *at = bmp->file->bytes + bmp->pixels, *end = bmp->file->bytes + bmp->file->size;
     const unsigned shift = bmp->bits == 4 ? 4 : 0, mask = bmp->bits == 4 ? 15 : 255;
     size_t x = 0, y = 0;
-    if (bmp->pixels > bmp->file->size) return bmp_truncated();
     for (size_t i = 0; i < (size_t)image->width * image->height; i++)
         memcpy(image->pixels + 3 * i, bmp->colours[0], 3);
     while (y < bmp->height) {

@@ -34,7 +34,7 @@ static int gif_failed(int code)
 /* Goes to the first frame; *transparent is the colour that its extension makes so, or NO_INDEX. */
 static int gif_find_frame(GifFileType *gif, int *transparent)
 {
-    GifRecordType type;
+    GifRecordType type = UNDEFINED_RECORD_TYPE;
     GraphicsControlBlock control;
     GifByteType *data;
     int code;

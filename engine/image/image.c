@@ -58,8 +58,10 @@ int image_begin(const struct image_file *file, uint64_t width, uint64_t height, 
 {
     uint64_t pixels;
     if (width == 0 || height == 0) return error_raise(ENGINE_ERROR_DATA, "it has no pixels");
-    if (width > UINT32_MAX || height > UINT32_MAX || checked_mul(width, height, &pixels) ||
-        pixels > file->most_pixels)
+    if (width > IMAGE_MAX_SIDE || height > IMAGE_MAX_SIDE)
+        return error_raise(ENGINE_ERROR_DATA, "%llu x %llu pixels; at most %d a side are allowed",
+                           (unsigned long long)width, (unsigned long long)height, IMAGE_MAX_SIDE);
+    if (checked_mul(width, height, &pixels) || pixels > file->most_pixels)
         return error_raise(ENGINE_ERROR_DATA, "%llu x %llu pixels; at most %llu are allowed",
                            (unsigned long long)width, (unsigned long long)height,
                            (unsigned long long)file->most_pixels);

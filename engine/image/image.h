@@ -23,6 +23,9 @@ struct image_limits {
 /* The limits where nothing else is asked for: 64 megapixels (of 2^20), 32 MiB. */
 #define IMAGE_LIMITS ((struct image_limits){.pixels = UINT64_C(64) << 20, .bytes = (size_t)32 << 20})
 
+/* Longest side of a picture: scaling takes weights for each of its pixels. */
+#define IMAGE_MAX_SIDE 65535
+
 /* The filters as PIL defines them: widened by the factor by which the image shrinks, so antialiased. */
 enum image_filter {
     IMAGE_BILINEAR, /* a triangle of support 1 */

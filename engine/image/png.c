@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "image/internal.h"
 
-#define MOST_CHUNK (8 << 20) /* bytes of one chunk of metadata */
+#define MOST_CHUNK  (8 << 20) /* bytes of one chunk of metadata */
+#define MOST_CHUNKS 16        /* of texts, which libpng inflates and keeps */
 
 struct png_decoder {
     const struct image_file *file;
@@ -105,6 +106,7 @@ static void png_decoder_run(struct png_decoder *decoder)
     if (setjmp(png_jmpbuf(png))) return;
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* image_begin has the limit */
     png_set_chunk_malloc_max(png, MOST_CHUNK);
+    png_set_chunk_cache_max(png, MOST_CHUNKS);
     png_set_read_fn(png, decoder, png_decoder_more);
     png_read_info(png, decoder->info);
     int status = image_begin(decoder->file, png_get_image_width(png, decoder->info),

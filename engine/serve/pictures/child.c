@@ -70,7 +70,6 @@ static int child_spawn(struct child *child, const char *program, char **argument
     int error = posix_spawn_file_actions_adddup2(&actions, in[0], 0);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, out[1], 1);
     if (!error) error = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    if (!error) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     if (!error) error = posix_spawn(&child->pid, program, &actions, &attributes, arguments, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);

@@ -224,6 +224,11 @@ Test(image, refused)
                                         "bmp/palette-4.bmp", "bmp/rle8.bmp"};
     expect_refused("", 0, &IMAGE_LIMITS, "not a PNG, JPEG, WebP, GIF or BMP file");
     expect_refused("hello", 5, &IMAGE_LIMITS, "not a PNG, JPEG, WebP, GIF or BMP file");
+    size_t wide_size;
+    char *wide = files_read(IMAGES "bmp/24.bmp", &wide_size);
+    memcpy(wide + 18, (uint8_t[]){0, 0, 1, 0, 1, 0, 0, 0}, 8); /* 65536 x 1 */
+    expect_refused(wide, wide_size, &IMAGE_LIMITS, "at most 65535 a side");
+    free(wide);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[400];
         size_t size;
