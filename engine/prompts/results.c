@@ -86,9 +86,8 @@ json_t *beam_results_json(const struct engine_event *event, bool tokens, const c
     for (uint32_t i = 0; i < event->n_beams; i++) {
         const struct engine_beam *beam = &event->beams[i];
         json_t *json =
-            json_pack("{s:o, s:o, s:o, s:s}", "text", json_text(beam->text.data, beam->text.length), "score",
-                      json_rounded(beam->score, 7), "logprob", json_rounded(beam->logprob, 7), end,
-                      name_of(beam->reason));
+            json_pack("{s:o, s:f, s:f, s:s}", "text", json_text(beam->text.data, beam->text.length), "score",
+                      beam->score, "logprob", beam->logprob, end, name_of(beam->reason));
         if (tokens && json) json_object_set_new(json, "tokens", ids_json(beam));
         json_array_append_new(array, json);
     }
