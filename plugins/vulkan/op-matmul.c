@@ -54,19 +54,35 @@ struct product {
     uint64_t groups_at, rounded_at, scratch;
 };
 
+/* Bytes of shared memory of shaders/matmul-few.glsl: sums of at most four columns at once, and with integers
+ * a table of values by pairs of their numbers. */
+static uint32_t few_shared(const struct matmul_form *form, bool gated, bool looks_up)
+{
+    return (gated ? 2 : 1) * least(form->tokens, 4) * FEW_SHARES * form->rows * 4 + (looks_up ? 256 * 4 : 0);
+}
+
 /* For few columns: the more there are, the more rows share what is read of them. But workgroups should not be
  * fewer than a large GPU has processors. */
-static struct matmul_form few_form(const struct engine_device *device, enum shader shader, uint64_t columns,
-                                   bool gated, uint64_t panels)
+static struct matmul_form few_form(const struct engine_device *device, const struct weight_type *type,
+                                   uint64_t columns, bool gated, uint64_t panels, bool integers)
 {
     enum { LEAST_ROWS = 8, PROCESSORS = 128, GATED_ROWS = 16 };
-    struct matmul_form form = {shader, rounded_up(columns, MAX_FEW_COLUMNS), 1, 1, LEAST_ROWS, false};
-    uint32_t most = device->few_rows;
+    struct matmul_form form = {type->first + (integers ? MATMUL_FEW_INTEGERS : MATMUL_FEW),
+                               rounded_up(columns, MAX_FEW_COLUMNS),
+                               1,
+                               1,
+                               LEAST_ROWS,
+                               integers};
+    uint32_t most = device->few_rows, shared = device->physical->properties.limits.maxComputeSharedMemorySize;
+    bool looks_up = integers && (type->type == ENGINE_TYPE_IQ4_NL || type->type == ENGINE_TYPE_IQ4_XS ||
+                                 type->type == ENGINE_TYPE_MXFP4);
     /* With a gate, 16 columns take more than the 128 registers that invocations have in workgroups of 512. */
     if (gated && form.tokens == MAX_FEW_COLUMNS && most > GATED_ROWS) most = GATED_ROWS;
     while (form.rows < most && form.rows < 4 * form.tokens &&
            panels * PANEL_ROWS / (UINT64_C(2) * form.rows) >= PROCESSORS)
         form.rows *= 2;
+    while (form.rows > LEAST_ROWS && few_shared(&form, gated, looks_up) > shared) form.rows /= 2;
+    ENGINE_ASSERT(few_shared(&form, gated, looks_up) <= shared);
     form.parts = PANEL_ROWS / form.rows;
     return form;
 }
@@ -85,12 +101,9 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
     if (columns == 1 && device->shuffles)
         return (struct matmul_form){
             first + (integers ? MATMUL_SUBGROUPS_INTEGERS : MATMUL_SUBGROUPS), 1, 1, MAX_PARTS, 0, integers};
-    if (columns == 1 || ((product->whole || integers) && columns <= device->few_columns)) {
-        struct matmul_form form = few_form(device, first + (integers ? MATMUL_FEW_INTEGERS : MATMUL_FEW),
-                                           columns, v[OPERAND(matmul, gate)].present, panels);
-        form.integers = integers;
-        return form;
-    }
+    if (columns == 1 || ((product->whole || integers) && columns <= device->few_columns))
+        return few_form(device, weight_type(type), columns, v[OPERAND(matmul, gate)].present, panels,
+                        integers);
     if (device->cooperative && type != ENGINE_TYPE_F32)
         return (struct matmul_form){
             first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1, 0, false};
@@ -228,16 +241,32 @@ static struct product make_product(const struct engine_device *device, const str
     return product;
 }
 
+/* The most tokens, up to `most`, with which an expert has `each` columns or fewer as group_columns counts. */
+static uint32_t tokens_for(const struct gpu_call *call, uint64_t each, uint32_t most)
+{
+    uint64_t n_experts = call->views[OPERAND(matmul, weight)].ne[2],
+             n_slots = call->views[OPERAND(matmul, experts)].ne[0];
+    uint64_t tokens = ((each + 1) * n_experts - 1) / (2 * n_slots);
+    return least(tokens > each ? tokens : each, most);
+}
+
+/* Enough for any number of tokens up to the call's: of experts' products the last round has fewer than the
+ * others, and plans are made for the largest batch. More tokens take more where their form is the same, but
+ * the input of few is rounded where that of many is not. So the largest are among those with the most tokens
+ * of each form. */
 uint64_t op_matmul_scratch(const struct engine_device *device, const struct gpu_call *call)
 {
-    const struct gpu_view *input = &call->views[OPERAND(matmul, input)];
-    bool one = call->matrices == OP_ONE_MATRIX;
-    uint32_t tokens = (uint32_t)input->ne[one ? 1 : 2];
-    uint32_t most = call->matrices == OP_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
+    bool has_experts = call->matrices == OP_MATRIX_PER_EXPERT;
+    uint32_t most = (uint32_t)call->views[OPERAND(matmul, input)].ne[call->matrices == OP_ONE_MATRIX ? 1 : 2];
+    if (has_experts) most = most_tokens(call);
     uint64_t size = make_product(device, call, 0, most).scratch;
-    /* Fewer tokens, which are multiplied later, may be rounded where many are not. */
-    struct product few = make_product(device, call, 0, least(tokens, device->few_columns));
-    return few.scratch > size ? few.scratch : size;
+    for (uint32_t each = 1; each <= MAX_FEW_COLUMNS; each++) {
+        uint32_t tokens = has_experts ? tokens_for(call, each, most) : least(each, most);
+        uint64_t other = make_product(device, call, 0, tokens).scratch;
+        if (other > size) size = other;
+        if (tokens == most) break;
+    }
+    return size;
 }
 
 /* ---- Several matrices ---------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "backend-fixture.h"
 #include "files.h"
+#include "gpu-device.h"
 #include "program.h"
 #include "sample.h"
 #include "vulkan-device.h"
@@ -122,6 +123,59 @@ Test(vulkan_faults, several_matrices_larger_than_a_binding_at_addresses)
 {
     machine("range=100000");
     several_matrices_in_parts();
+}
+
+static const struct gpu_form dot = {"dot", {"ENGINE_VULKAN_MATMUL", "dot"}, true, false};
+
+/* Dense, with elements of four bytes; a weight's strides don't count. */
+static struct engine_tensor planned(uint32_t type, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    return (struct engine_tensor){.struct_size = sizeof(struct engine_tensor),
+                                  .type = type,
+                                  .ne = {ne0, ne1, ne2, 1},
+                                  .nb = {4, 4 * ne0, 4 * ne0 * ne1, 4 * ne0 * ne1 * ne2}};
+}
+
+/* As in the last round of a batch, and in batches smaller than the one that was planned for. */
+Test(vulkan_faults, scratch_memory_of_many_tokens_is_enough_for_fewer)
+{
+    enum { K = 2048, ROWS = 7168, EXPERTS = 256, USED = 8, MOST = 700 };
+    struct fixture fixture;
+    machine("discrete");
+    if (!gpu_choose(&dot)) cr_skip_test("no dot products here");
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    uint64_t before = 0;
+    for (uint64_t n = 1; n <= MOST; n++) {
+        const struct engine_tensor weight = planned(ENGINE_TYPE_Q8_0, K, ROWS, EXPERTS),
+                                   input = planned(ENGINE_TYPE_F32, K, USED, n),
+                                   output = planned(ENGINE_TYPE_F32, ROWS, n, 1),
+                                   experts = planned(ENGINE_TYPE_I32, USED, n, 1),
+                                   mix = planned(ENGINE_TYPE_F32, USED, n, 1);
+        const struct engine_op_matmul args = {.struct_size = sizeof args,
+                                              .weight = &weight,
+                                              .input = &input,
+                                              .output = &output,
+                                              .experts = &experts,
+                                              .mix = &mix};
+        uint64_t bytes;
+        cr_assert_eq(fixture.api->op_memory(fixture.device, ENGINE_OP_MATMUL, &args, &bytes), 0, "%s",
+                     fixture_message());
+        cr_assert_geq(bytes, before, "%llu tokens take less than fewer do", (unsigned long long)n);
+        before = bytes;
+    }
+    fixture_close(&fixture);
+}
+
+/* A table of values, too, where sums alone would take all shared memory. */
+Test(vulkan_faults, products_with_a_gate_fit_the_least_shared_memory)
+{
+    struct fixture fixture;
+    machine("discrete shared=16384");
+    if (!gpu_choose(&dot)) cr_skip_test("no dot products here");
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    matmul(&fixture, (struct matmul_case){ENGINE_TYPE_IQ4_NL, 64, 4096, 8, .gate = true});
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
 }
 
 /* Each reads what the one before has written, in place, with many parts between. */

@@ -5,6 +5,7 @@
  *   plain         they can't add over subgroups
  *   timeless      their queues have no time stamps
  *   range=BYTES   they bind no more of a buffer than that
+ *   shared=BYTES  their workgroups have no more shared memory than that
  *   memory=BYTES  no more can be allocated
  *   count         the number of submissions is said at the end, on standard error
  *   peak          the same for the most bytes that were allocated at once
@@ -72,6 +73,9 @@ static void change(VkPhysicalDeviceProperties *properties)
     unsigned long long range = number("range=", properties->limits.maxStorageBufferRange);
     if (range < properties->limits.maxStorageBufferRange)
         properties->limits.maxStorageBufferRange = (uint32_t)range;
+    unsigned long long shared = number("shared=", properties->limits.maxComputeSharedMemorySize);
+    if (shared < properties->limits.maxComputeSharedMemorySize)
+        properties->limits.maxComputeSharedMemorySize = (uint32_t)shared;
     if (wanted("discrete")) properties->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
