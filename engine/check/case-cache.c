@@ -90,6 +90,8 @@ uint8_t *case_cache_bytes(struct fixture *fixture, const struct attention_case *
                 block_values(format, at, cache->kept + first + d);
             for (size_t d = first; d < first + dim; d++)
                 cache->largest = fmax(cache->largest, fabs(cache->kept[d]));
+            if (c->spoiled && p >= batch->starts[c->n_sequences - 1])
+                memset(bytes + case_row_of(c, batch->slots[p], head) * row, 0xff, row);
         }
     return bytes;
 }

@@ -84,6 +84,7 @@ struct attention_case {
     uint32_t distances;    /* with a bias for each distance up to this one; 0: none */
     uint32_t n_picked;     /* each token sees no more than so many, at random, some none; 0: all */
     bool earlier, logsums; /* after another attention; those of this one are wanted */
+    bool spoiled; /* what the cache holds of the last sequence is no number: the others don't notice */
 };
 
 /* Writes the keys of such a case into a cache of its k_type. The cache must then hold what that type gives,

@@ -173,9 +173,10 @@ void attend(uint lane, uint begin, uint end, uint table_row, uint kv_head, inout
         partial[lane] = mine;
         barrier();
         if (SHARES > 16) { // in two steps
-            if (lane < 8 * ROWS)
+            if (lane < 8 * ROWS) {
                 [[dont_unroll]] for (uint i = lane + 8 * ROWS; i < SIZE; i += 8 * ROWS) mine = max(mine, partial[i]);
-            partial[lane] = mine;
+                partial[lane] = mine; // read by nobody else before the barrier
+            }
             barrier();
         }
         float old = most;
@@ -206,9 +207,12 @@ void attend(uint lane, uint begin, uint end, uint table_row, uint kv_head, inout
                     [[unroll]] for (uint i = 0; i < QUADS; i++)
                         weights[i] = at < count ? scores[at * STRIDE + i] : vec4(0);
                     [[unroll]] for (uint n = 0; n < VECTORS; n++)
-                        [[unroll]] for (uint r = 0; r < ROWS; r++)
-                            sums[r * VECTORS + n] =
-                                fma(vec4(weights[r / 4][r % 4]), values[m * VECTORS + n], sums[r * VECTORS + n]);
+                        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+                            // What a row doesn't see may be no number, which times 0 is none.
+                            float weight = weights[r / 4][r % 4];
+                            vec4 sum = sums[r * VECTORS + n];
+                            sums[r * VECTORS + n] = weight == 0 ? sum : fma(vec4(weight), values[m * VECTORS + n], sum);
+                        }
                 }
             }
     }

@@ -247,6 +247,7 @@ static void attention_over_long_contexts(void)
                                                 .sinks = true, .slopes = true, .value_dim = 48});
     attention(&fixture, (struct attention_case){q8, q8, 96, 4, 1, 16, 1, 1000, 1, .shared = true,
                                                 .value_dim = 64, .softcap = 3, .chunk = 700});
+    attention(&fixture, (struct attention_case){f32, f32, 32, 4, 2, 32, 3, 200, 20, .spoiled = true});
     fixture_close(&fixture);
     vulkan_expect_no_complaints();
 }
