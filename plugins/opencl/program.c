@@ -112,6 +112,10 @@ static void write_source(const struct program *program, const char *const *texts
         [SOURCE_STATES] = "states"};
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/%s", sources_folder(), names[program->source]);
+    if (length >= (int)sizeof path - 8) {
+        opencl_host->log(ENGINE_LOG_WARNING, "ENGINE_OPENCL_SOURCES is too long");
+        return;
+    }
     for (const char *c = program->options; *c && length < (int)sizeof path - 8; c++) {
         if (*c == ' ') continue;
         bool is_defined = c[0] == '-' && c[1] == 'D'; /* -DA=1 -DB=2: -A=1-B=2 */

@@ -220,11 +220,13 @@ int pipeline_get(struct engine_device *device, const struct pipeline_key *key, V
     struct pipeline *pipeline = find_pipeline(device, key);
     if (!pipeline || !pipeline->handle) {
         int status = pipeline_want(device, key);
-        if (!status) status = pipelines_make(device);
-        if (status) return status;
+        if (!status) status = pipelines_make(device); /* which may fail because of another one */
         pipeline = find_pipeline(device, key);
+        if (!pipeline || !pipeline->handle) {
+            ENGINE_ASSERT(status != ENGINE_OK);
+            return status;
+        }
     }
-    ENGINE_ASSERT(pipeline && pipeline->handle);
     *handle = pipeline->handle;
     return ENGINE_OK;
 }

@@ -16,6 +16,7 @@
 struct engine_recording {
     struct commands *parts;
     uint32_t n_parts;
+    int status; /* of the first part that has lost operations */
 };
 
 /* ---- Slots --------------------------------------------------------------------------------------------- */
@@ -215,6 +216,7 @@ static int recording_part(struct engine_recording *recording, struct commands **
         if (!status)
             status = add_part(last->device, recording); /* then the last part is the one that is open */
         if (!status) status = vulkan_error(vk.vkEndCommandBuffer(handle), "recording");
+        if (!recording->status) recording->status = status;
     }
     *part = &recording->parts[recording->n_parts - 1];
     return status;
@@ -242,6 +244,8 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
     stream->recording = NULL;
     int status = commands_settle(last);
     if (!status) status = vulkan_error(vk.vkEndCommandBuffer(last->handle), "recording");
+    if (!status && recording->status)
+        status = vulkan_host->fail(recording->status, "the recording has lost operations");
     if (status) {
         recording_destroy(recording);
         return status;
