@@ -4,6 +4,7 @@
  * tokens, as a rule) through all links while the caches hold them, and threads meet once. A link is added
  * only if no unit touches what another one writes. */
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "activations.h"
@@ -13,6 +14,11 @@
 #include "pool.h"
 
 enum { MAX_LINKS = 16 /* of a step */ };
+
+#ifdef ENGINE_ASSERTIONS
+/* Operations that became a link of the step before, which no result shows: for test-cpu-links.c. */
+__attribute__((visibility("default"))) atomic_ulong cpu_rows_joined;
+#endif
 
 enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_ACTIVATE, ROWS_NORM };
 
@@ -158,6 +164,9 @@ static bool join(const struct request *request, struct list *list, const struct 
     step->tasks = tasks;
     for (size_t i = 0; i < step->n_links; i++) step->links[i].rows = view_rows(&step->links[i].a) / n_units;
     list_set_tasks(list, n_tasks);
+#ifdef ENGINE_ASSERTIONS
+    atomic_fetch_add(&cpu_rows_joined, 1);
+#endif
     return true;
 }
 

@@ -4,10 +4,11 @@
  * columns at the end of a head, filled up with zeros. Each column is computed by itself and in the order of
  * its tokens, so results don't depend on how a text is cut into batches.
  *
- * Without a, the kernel takes a piece's tokens through SCAN_KEYS rows of the state, then through the next
- * ones. Of more than a few tokens, a step before brings keys and queries into that order (SLOT_SCAN), for all
- * heads that share them: [2][SCAN_KEYS] floats for each token, those of a piece's tokens side by side, then
- * the next SCAN_KEYS; then the next piece, and then the next group. */
+ * Without a, the kernel takes a piece's tokens through SCAN_KEYS rows of the state, or half as many where
+ * vectors are short of registers, then through the next ones. Of more than a few tokens, a step before brings
+ * keys and queries into that order (SLOT_SCAN), for all heads that share them: [2][SCAN_KEYS] floats for each
+ * token, those of a piece's tokens side by side, then the next SCAN_KEYS; then the next piece, and then the
+ * next group. */
 #include <string.h>
 
 #include "kernels.h"

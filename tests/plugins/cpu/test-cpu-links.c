@@ -1,7 +1,9 @@
 /* test-cpu-links.c: operations on rows that the CPU plugin runs as one step (op-rows.c) give what they give
- * one by one, to the bit, whatever memory they share. Chains of random operations over random parts of one
- * buffer; a wrong answer says its seed. */
+ * one by one, to the bit, whatever memory they share; and enough do become one step. Chains of random
+ * operations over random parts of one buffer; a wrong answer says its seed. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +149,9 @@ static void try_chains(uint32_t n_threads, unsigned n_chains)
     fixture_open(&fixture, "cpu", 0, n_threads, 0);
     memory = fixture_f32(&fixture, WIDTH, TOKENS + EXTRA, 1, start);
     weight = fixture_weight(&fixture, ENGINE_TYPE_F32, 128, 1, ENGINE_WEIGHT_VALUES, false, start);
+    const atomic_ulong *joined = dlsym(fixture.library, "cpu_rows_joined");
+    cr_assert(joined, "%s", dlerror());
+    unsigned long before = atomic_load(joined);
     for (unsigned chain = 0; chain < n_chains; chain++) {
         struct operation operations[N_OPS];
         seed = chain;
@@ -160,6 +165,9 @@ static void try_chains(uint32_t n_threads, unsigned n_chains)
         free(want);
         free(got);
     }
+    cr_assert_gt(atomic_load(joined) - before, n_chains / 2,
+                 "%lu operations of %u chains are run in the step of another", atomic_load(joined) - before,
+                 n_chains);
     fixture_close(&fixture);
 }
 
