@@ -538,6 +538,26 @@ Test(vulkan_faults, a_lost_device_is_an_error)
     }
 }
 
+/* What a recording has taken is lost if its part, a single operation here, can't be finished later. */
+Test(vulkan_faults, a_recording_without_its_operations_is_an_error)
+{
+    struct fixture fixture;
+    struct engine_recording *recording = NULL;
+    machine("discrete pipelines=0");
+    setenv("ENGINE_VULKAN_SUBMISSION", "1e-9", 1);
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    struct engine_tensor *x = fixture_f32(&fixture, 64, 1, 1, NULL);
+    const struct engine_op_binary args = {sizeof args, x, x, x};
+    const struct engine_backend *api = fixture.api;
+    cr_assert_eq(api->record_begin(fixture.stream), ENGINE_OK);
+    cr_assert_eq(api->enqueue(fixture.stream, ENGINE_OP_ADD, &args), ENGINE_OK, "%s", fixture_message());
+    cr_assert_neq(api->enqueue(fixture.stream, ENGINE_OP_ADD, &args), ENGINE_OK);
+    cr_assert_neq(api->record_end(fixture.stream, &recording), ENGINE_OK);
+    cr_assert(strstr(fixture_message(), "lost operations"), "%s", fixture_message());
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
 /* ---- No loader, no driver ------------------------------------------------------------------------------ */
 
 /* One line where Vulkan was asked for, and where it wasn't as many as are expected; none where others

@@ -9,6 +9,7 @@
  *   memory=BYTES  no more can be allocated
  *   count         the number of submissions is said at the end, on standard error
  *   peak          the same for the most bytes that were allocated at once
+ *   pipelines=N   no more pipelines can be made than that
  *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
  *   unwaited=N    the Nth wait for a fence finds the device lost
  *   once          the device that is lost is replaced by the next one that is created, which works
@@ -38,11 +39,12 @@ static struct {
     PFN_vkCreateDevice create_device;
     PFN_vkAllocateMemory allocate;
     PFN_vkFreeMemory free;
+    PFN_vkCreateComputePipelines create_pipelines;
     PFN_vkQueueSubmit submit;
     PFN_vkWaitForFences wait;
 } next;
 
-static atomic_uint submissions, waits;
+static atomic_uint submissions, waits, pipelines;
 static atomic_bool was_lost, is_new; /* a device; its successor */
 
 /* What is allocated. */
@@ -142,6 +144,17 @@ static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory me
     next.free(device, memory, callbacks);
 }
 
+static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                                       const VkComputePipelineCreateInfo *infos,
+                                                       const VkAllocationCallbacks *callbacks,
+                                                       VkPipeline *handles)
+{
+    if (atomic_fetch_add(&pipelines, count) < number("pipelines=", UINT64_MAX))
+        return next.create_pipelines(device, cache, count, infos, callbacks, handles);
+    memset(handles, 0, count * sizeof *handles);
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const VkSubmitInfo *submits,
                                                    VkFence fence)
 {
@@ -213,6 +226,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
     if (atomic_load(&was_lost) && wanted("once")) atomic_store(&is_new, true);
     next.allocate = (PFN_vkAllocateMemory)next.device_function(*device, "vkAllocateMemory");
     next.free = (PFN_vkFreeMemory)next.device_function(*device, "vkFreeMemory");
+    next.create_pipelines =
+        (PFN_vkCreateComputePipelines)next.device_function(*device, "vkCreateComputePipelines");
     next.submit = (PFN_vkQueueSubmit)next.device_function(*device, "vkQueueSubmit");
     next.wait = (PFN_vkWaitForFences)next.device_function(*device, "vkWaitForFences");
     return VK_SUCCESS;
@@ -248,6 +263,7 @@ static PFN_vkVoidFunction ours(const char *name)
         {"vkGetPhysicalDeviceQueueFamilyProperties", (PFN_vkVoidFunction)get_families},
         {"vkAllocateMemory", (PFN_vkVoidFunction)allocate_memory},
         {"vkFreeMemory", (PFN_vkVoidFunction)free_memory},
+        {"vkCreateComputePipelines", (PFN_vkVoidFunction)create_pipelines},
         {"vkQueueSubmit", (PFN_vkVoidFunction)queue_submit},
         {"vkWaitForFences", (PFN_vkVoidFunction)wait_for_fences},
     };
