@@ -194,6 +194,7 @@ void engine_model_close(struct engine_model *model)
 {
     if (!model) return;
     while (model->adapters) engine_adapter_close(model->adapters);
+    engine_eye_destroy(model->eye);
     pictures_destroy(model->pictures);
     grammar_vocab_destroy(model->grammar_vocab);
     pthread_mutex_destroy(&model->grammar_lock);

@@ -741,7 +741,8 @@ struct engine_batch {
  * before or shorter; engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
 /* How many of the next n_tokens tokens of a sequence a batch of at most `most` may have, so that it
- * doesn't end within a picture whose rows see each other (Gemma 3): `most`, or fewer. */
+ * doesn't end within a picture whose rows see each other (Gemma 3): `most`, or fewer; or more, if such a
+ * picture is first and alone has more; never more than n_tokens. */
 ENGINE_API size_t engine_batch_length(const struct engine_context *context, const int32_t *tokens,
                                       size_t n_tokens, size_t most);
 
@@ -835,8 +836,9 @@ ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t seq
 /* ---- Pictures --------------------------------------------------------------------------------------
  *
  * A model that sees has an eye: a second model, which makes rows of numbers of a picture. In a text they take
- * the places of tokens. Open the eye before contexts of the model, so that these are planned for pictures;
- * close it after them.
+ * the places of tokens. Open the eye before contexts of the model: one that was created before takes no
+ * pictures. Close it after them; engine_model_close closes an eye that is still open. Pictures may outlive
+ * their eye, but not the model.
  *
  * A prompt is written with the family's mark where a picture belongs (engine_eye_info.mark). Put the
  * picture's own text (engine_picture_info.text) there, make tokens of the whole, special tokens included, and
@@ -887,7 +889,7 @@ ENGINE_API int engine_picture_get_info(const struct engine_picture *picture,
                                        struct engine_picture_info *info);
 
 /* Puts the rows of pictures, in order, in the places of a prompt's row tokens. ENGINE_ERROR_ARGUMENT:
- * there are more or fewer of these. */
+ * there are more or fewer of these, or a picture was shown to another model. */
 ENGINE_API int engine_pictures_fill(const struct engine_eye *eye,
                                     const struct engine_picture *const *pictures, size_t n_pictures,
                                     int32_t *tokens, size_t n_tokens);

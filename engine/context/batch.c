@@ -199,10 +199,10 @@ static int check_batch(struct engine_context *context, const struct engine_batch
             return error_raise(ENGINE_ERROR_ARGUMENT,
                                "token %zu belongs to sequence %d, but there are %u sequences", i,
                                (int)sequence, plan->n_sequences);
-        if (batch->tokens[i] < 0 && plan->model->pictures) {
+        if (batch->tokens[i] < 0) {
             int status = batch_check_row(context, batch, i);
             if (status) return status;
-        } else if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
+        } else if ((uint32_t)batch->tokens[i] >= plan->info.n_vocab)
             return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u tokens", i,
                                batch->tokens[i], plan->info.n_vocab);
         uint32_t position = kv_length(context->kv, sequence) + growth[sequence]++;

@@ -16,13 +16,18 @@ static uint32_t sequence_of(const struct engine_batch *batch, size_t i)
 
 static struct pictures *pictures_of(const struct engine_context *context)
 {
-    return context->plan->model->pictures;
+    return context->plan->sees ? context->plan->model->pictures : NULL;
 }
 
 int batch_check_row(const struct engine_context *context, const struct engine_batch *batch, size_t i)
 {
     struct pictures *pictures = pictures_of(context);
-    if (!pictures || !pictures_have(pictures, batch->tokens[i]))
+    if (!pictures)
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "token %zu is %d, but the vocabulary has %u tokens, and the model had no eye when "
+                           "the context was created",
+                           i, batch->tokens[i], context->plan->info.n_vocab);
+    if (!pictures_have(pictures, batch->tokens[i]))
         return error_raise(ENGINE_ERROR_ARGUMENT,
                            "token %zu is %d, which is no row of a picture that is open", i, batch->tokens[i]);
     if (!context->plan->info.sees_spans) return ENGINE_OK;
@@ -68,7 +73,8 @@ size_t engine_batch_length(const struct engine_context *context, const int32_t *
                            size_t most)
 {
     if (n_tokens <= most) return n_tokens;
-    return most <= UINT32_MAX ? batch_whole_pictures(context, tokens, n_tokens, (uint32_t)most) : most;
+    size_t n = most <= UINT32_MAX ? batch_whole_pictures(context, tokens, n_tokens, (uint32_t)most) : most;
+    return n < n_tokens ? n : n_tokens; /* the rest of a picture may be missing */
 }
 
 int batch_make_rows(struct engine_context *context)
@@ -102,8 +108,7 @@ static int write_rows(struct engine_context *context, const struct engine_batch 
     return status;
 }
 
-/* The positions of a sequence from `from` on, for the tokens of the part that are its. Sets bits of enum
- * graph_pictures. */
+/* The positions of the part's tokens that are a sequence's. Sets bits of enum graph_pictures. */
 static int write_axes(struct engine_context *context, uint32_t sequence, uint32_t count, uint32_t *bits)
 {
     int32_t *const *inputs = context->inputs;
@@ -117,8 +122,9 @@ static int write_axes(struct engine_context *context, uint32_t sequence, uint32_
         if (inputs[INPUT_SEQUENCES][i] != (int32_t)sequence) continue;
         ENGINE_ASSERT(inputs[INPUT_POSITIONS][i] >= (int32_t)at &&
                       inputs[INPUT_POSITIONS][i] < (int32_t)length);
-        for (const uint32_t end = (uint32_t)inputs[INPUT_POSITIONS][i] + 1; at < end; at++)
-            picture_step(pictures_of(context), &walk, tokens[at], axes);
+        const uint32_t end = (uint32_t)inputs[INPUT_POSITIONS][i] + 1;
+        pictures_walk(pictures_of(context), &walk, tokens + at, end - at, axes);
+        at = end;
         for (int a = 0; a < GRAPH_AXES; a++) inputs[INPUT_AXES + a][i] = axes[a];
         if (axes[0] != axes[1] || axes[0] != axes[2]) *bits |= PICTURES_AXES;
         if (axes[0] != inputs[INPUT_POSITIONS][i]) *bits |= PICTURES_MOVED;
@@ -137,13 +143,11 @@ int batch_write_pictures(struct engine_context *context, const struct engine_bat
     if (*bits && context->plan->info.sees_spans) *bits |= PICTURES_SPANS;
     int status = *bits ? write_rows(context, batch, first, count) : ENGINE_OK;
     if (!context->plan->info.has_axes) return status;
-    for (uint32_t i = 0; i < count && !status; i++) {
-        bool is_first = true;
-        for (uint32_t k = 0; k < i; k++)
-            is_first &= context->inputs[INPUT_SEQUENCES][k] != context->inputs[INPUT_SEQUENCES][i];
-        if (is_first)
+    /* Each sequence once: no position is below 0. */
+    for (uint32_t i = 0; i < count; i++) context->inputs[INPUT_AXES][i] = -1;
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (context->inputs[INPUT_AXES][i] < 0)
             status = write_axes(context, (uint32_t)context->inputs[INPUT_SEQUENCES][i], count, bits);
-    }
     return status;
 }
 

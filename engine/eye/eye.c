@@ -237,7 +237,7 @@ int engine_picture_create(struct engine_eye *eye, const struct engine_picture_so
         return error_raise(ENGINE_ERROR_ARGUMENT, "a picture needs either the bytes of a file or pixels");
     struct engine_picture *picture = calloc(1, sizeof *picture);
     if (!picture) return error_memory("picture");
-    picture->eye = eye;
+    picture->model = eye->model;
     status = take_image(&known, &image);
     if (!status) {
         pthread_mutex_lock(&eye->lock);
@@ -256,7 +256,7 @@ int engine_picture_create(struct engine_eye *eye, const struct engine_picture_so
 void engine_picture_destroy(struct engine_picture *picture)
 {
     if (!picture) return;
-    if (picture->rows) pictures_release(picture->eye->model->pictures, picture->rows);
+    if (picture->rows) pictures_release(picture->model->pictures, picture->rows);
     free(picture->text);
     free(picture);
 }
@@ -277,7 +277,11 @@ int engine_pictures_fill(const struct engine_eye *eye, const struct engine_pictu
                          size_t n_pictures, int32_t *tokens, size_t n_tokens)
 {
     size_t n_wanted = 0, n_found = 0;
-    for (size_t i = 0; i < n_pictures; i++) n_wanted += pictures[i]->rows->n_rows;
+    for (size_t i = 0; i < n_pictures; i++) {
+        if (pictures[i]->model != eye->model)
+            return error_raise(ENGINE_ERROR_ARGUMENT, "picture %zu was shown to another model", i);
+        n_wanted += pictures[i]->rows->n_rows;
+    }
     for (size_t i = 0; i < n_tokens; i++) n_found += tokens[i] == eye->row;
     if (n_found != n_wanted)
         return error_raise(ENGINE_ERROR_ARGUMENT,

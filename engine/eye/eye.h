@@ -21,7 +21,7 @@ struct engine_eye {
 };
 
 struct engine_picture {
-    struct engine_eye *eye;
+    struct engine_model *model; /* the text model; the eye may be closed */
     const struct picture *rows; /* those that the model's store keeps */
     char *text;
 };

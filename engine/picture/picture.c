@@ -182,21 +182,28 @@ uint32_t pictures_rest(struct pictures *pictures, int32_t token)
     return rest;
 }
 
-void picture_step(struct pictures *pictures, struct picture_walk *walk, int32_t token, int32_t axes[3])
+static void walk_row(const struct picture *picture, struct picture_walk *walk, uint32_t row, int32_t axes[3])
 {
+    const uint32_t *grid = picture->grid;
+    ENGINE_ASSERT((uint64_t)grid[0] * grid[1] == picture->n_rows);
+    if (row == 0) walk->base = walk->next;
+    axes[0] = (int32_t)walk->base;
+    axes[1] = (int32_t)(walk->base + row / grid[1]);
+    axes[2] = (int32_t)(walk->base + row % grid[1]);
+    walk->next = walk->base + (grid[0] > grid[1] ? grid[0] : grid[1]);
+}
+
+void pictures_walk(struct pictures *pictures, struct picture_walk *walk, const int32_t *tokens, size_t n,
+                   int32_t axes[3])
+{
+    ENGINE_ASSERT(n > 0);
     pthread_mutex_lock(&pictures->lock);
-    const struct picture *picture = token < 0 ? find_row(pictures, token) : NULL;
-    uint32_t row = picture ? (uint32_t)(picture->first - token) : 0;
-    if (!picture || picture->grid[0] == 0) {
-        axes[0] = axes[1] = axes[2] = (int32_t)walk->next++;
-    } else {
-        const uint32_t *grid = picture->grid;
-        ENGINE_ASSERT((uint64_t)grid[0] * grid[1] == picture->n_rows);
-        if (row == 0) walk->base = walk->next;
-        axes[0] = (int32_t)walk->base;
-        axes[1] = (int32_t)(walk->base + row / grid[1]);
-        axes[2] = (int32_t)(walk->base + row % grid[1]);
-        walk->next = walk->base + (grid[0] > grid[1] ? grid[0] : grid[1]);
+    for (size_t i = 0; i < n; i++) {
+        const struct picture *picture = tokens[i] < 0 ? find_row(pictures, tokens[i]) : NULL;
+        if (picture && picture->grid[0] > 0)
+            walk_row(picture, walk, (uint32_t)(picture->first - tokens[i]), axes);
+        else
+            axes[0] = axes[1] = axes[2] = (int32_t)walk->next++;
     }
     pthread_mutex_unlock(&pictures->lock);
 }

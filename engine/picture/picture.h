@@ -51,6 +51,8 @@ uint32_t pictures_rest(struct pictures *pictures, int32_t token);
 struct picture_walk {
     int64_t next, base; /* zero to begin with */
 };
-void picture_step(struct pictures *pictures, struct picture_walk *walk, int32_t token, int32_t axes[3]);
+/* Walks over n tokens, at least one; `axes` receives the position of the last. */
+void pictures_walk(struct pictures *pictures, struct picture_walk *walk, const int32_t *tokens, size_t n,
+                   int32_t axes[3]);
 
 #endif

@@ -65,7 +65,7 @@ struct shape_key plan_full_shape(const struct engine_plan *plan, uint32_t n_toke
                               .source_width = plan->info.has_source ? width : 0,
                               .encodes = encodes,
                               /* whose weights graphs without pictures don't use */
-                              .pictures = plan->info.has_axes && plan->model->pictures ? PICTURES_AXES : 0};
+                              .pictures = plan->info.has_axes && plan->sees ? PICTURES_AXES : 0};
 }
 
 uint32_t plan_full_table_width(const struct engine_plan *plan)

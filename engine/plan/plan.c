@@ -119,6 +119,7 @@ static int read_architecture(struct engine_plan *plan)
     plan->hparams = calloc(1, plan->architecture->size);
     plan->derived = derived_create();
     if (!plan->hparams || !plan->derived) return error_memory("plan");
+    plan->sees = plan->model->pictures != NULL;
     return arch_read(plan->architecture, plan->model->model, plan->hparams, &plan->info);
 }
 

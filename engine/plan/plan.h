@@ -58,6 +58,7 @@ struct engine_plan {
     const struct architecture *architecture;
     void *hparams;         /* of the family */
     struct arch_info info; /* the family's summary of them */
+    bool sees;             /* the model had an eye when this was planned: batches may have pictures */
     struct derived *derived;
     /* [n_adapters]. While things are placed, all scales are 1, so that all adapters are used. */
     struct graph_adapter *adapters;

@@ -288,3 +288,49 @@ Test(eyes, refused)
     }
     engine_close(engine);
 }
+
+/* ---- What is opened and closed in another order -------------------------------------------------------- */
+
+Test(eyes, order)
+{
+    struct seen s = open_family("gemma3", PICTURES "gemma3", NULL, 512);
+    /* A picture is first, and its end is missing. */
+    size_t first = 0, end, n;
+    while (s.tokens[first] >= 0) first++;
+    for (end = first; s.tokens[end] < 0;) end++;
+    cr_expect_eq(engine_batch_length(s.context, s.tokens + first, end - first - 1, 2), end - first - 1);
+    cr_expect_eq(engine_batch_length(s.context, s.tokens + first, end - first + 1, 2), end - first);
+
+    /* A context that is older than the eye takes no pictures. */
+    struct engine_model *model;
+    struct engine_context *context;
+    struct engine_eye *eye;
+    const struct engine_context_options wish = {.struct_size = sizeof wish, .n_context = 256};
+    cr_assert_eq(engine_model_open(s.engine, PICTURES "qwen3-vl", NULL, &model), ENGINE_OK);
+    cr_assert_eq(engine_context_create(model, &wish, &context), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_eye_create(model, NULL, NULL, &eye), ENGINE_OK, "%s", engine_error_message());
+    struct engine_picture *picture = open_picture(eye, "qwen3-vl");
+    int32_t *tokens = families_read_npy(path_of("qwen3-vl", ".expanded.npy"), &n);
+    const struct engine_picture *pictures[] = {s.picture};
+    cr_expect_eq(engine_pictures_fill(eye, pictures, 1, tokens, n), ENGINE_ERROR_ARGUMENT);
+    cr_expect(strstr(engine_error_message(), "another model"), "%s", engine_error_message());
+    pictures[0] = picture;
+    cr_assert_eq(engine_pictures_fill(eye, pictures, 1, tokens, n), ENGINE_OK, "%s", engine_error_message());
+    const struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = n, .tokens = tokens};
+    cr_expect_eq(engine_decode(context, &batch, NULL), ENGINE_ERROR_ARGUMENT);
+    cr_expect(strstr(engine_error_message(), "no eye when the context was created"), "%s",
+              engine_error_message());
+    free(tokens);
+
+    /* The picture outlives its eye, and a model closes its own. */
+    engine_context_destroy(context);
+    engine_eye_destroy(eye);
+    engine_picture_destroy(picture);
+    engine_model_close(model);
+    engine_picture_destroy(s.picture);
+    engine_context_destroy(s.context);
+    s.picture = NULL;
+    s.context = NULL;
+    s.eye = NULL;
+    close_family(&s);
+}
