@@ -110,12 +110,13 @@ static void choose_tiles(const struct internvl_eye *internvl, const struct image
     for (uint32_t n = internvl->n_tiles_least; n <= internvl->n_tiles_most; n++)
         for (uint32_t columns = 1; columns <= n; columns++) {
             if (n % columns != 0) continue;
-            double difference = fabs(ratio - (double)columns / (n / columns));
+            const uint32_t rows = n / columns;
+            double difference = fabs(ratio - (double)columns / rows);
             bool is_larger = difference <= best && area > 0.5 * tile * n;
             if (!(difference < best) && !is_larger) continue;
             best = difference;
             *n_columns = columns;
-            *n_rows = n / columns;
+            *n_rows = rows;
         }
 }
 

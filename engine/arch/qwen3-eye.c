@@ -157,16 +157,16 @@ static void place_of(uint32_t at, uint32_t n, uint32_t side, uint32_t *low, floa
 static int add_places(const struct qwen3_eye *qwen, uint32_t n_rows, uint32_t n_columns,
                       struct sight_piece *piece)
 {
-    const uint32_t side = qwen->side, n_places = side * side, p = qwen->eye.patch;
-    const size_t width = (size_t)3 * qwen->eye.n_frames * p * p;
-    float *patches = calloc((size_t)piece->n_patches * (width + n_places), sizeof *patches);
+    const size_t side = qwen->side, n_places = side * side, p = qwen->eye.patch,
+                 width = 3 * qwen->eye.n_frames * p * p;
+    float *patches = calloc(piece->n_patches * (width + n_places), sizeof *patches);
     if (!patches) return error_memory("picture");
     for (uint32_t i = 0; i < piece->n_patches; i++) {
         float *to = patches + i * (width + n_places), y, x;
         uint32_t row, column;
         memcpy(to, piece->patches + i * width, width * sizeof *to);
-        place_of((uint32_t)piece->axes[0][i], n_rows, side, &row, &y);
-        place_of((uint32_t)piece->axes[1][i], n_columns, side, &column, &x);
+        place_of((uint32_t)piece->axes[0][i], n_rows, qwen->side, &row, &y);
+        place_of((uint32_t)piece->axes[1][i], n_columns, qwen->side, &column, &x);
         const uint32_t below = row + 1 < side ? row + 1 : row,
                        right = column + 1 < side ? column + 1 : column;
         to[width + row * side + column] += (1 - y) * (1 - x);

@@ -119,7 +119,8 @@ static struct picture *append(struct pictures *pictures, const struct picture *p
     copy->n_users = 1;
     copy->last_used = ++pictures->clock;
     pictures->next -= picture->n_rows;
-    return pictures->items[pictures->n_items++] = copy;
+    pictures->items[pictures->n_items++] = copy;
+    return copy;
 }
 
 const struct picture *pictures_add(struct pictures *pictures, const struct picture *picture)
