@@ -158,7 +158,7 @@ static int add_places(const struct qwen3_eye *qwen, uint32_t n_rows, uint32_t n_
                       struct sight_piece *piece)
 {
     const size_t side = qwen->side, n_places = side * side, p = qwen->eye.patch,
-                 width = 3 * qwen->eye.n_frames * p * p;
+                 width = p * p * 3 * qwen->eye.n_frames;
     float *patches = calloc(piece->n_patches * (width + n_places), sizeof *patches);
     if (!patches) return error_memory("picture");
     for (uint32_t i = 0; i < piece->n_patches; i++) {
