@@ -38,7 +38,7 @@ void main()
         starts[t] = column(first + t);
         sums[t] = gates[t] = 0;
     }
-    start_weights(gl_LocalInvocationID.x);
+    start_weights(gl_LocalInvocationID.x, ROWS * SHARES);
     chunk_place at = chunk_place_of(panel, lane, p.k, share * AT_A_TIME);
     uint n_chunks = (p.k + 31) / 32;
     for (uint chunk = share * AT_A_TIME; chunk < n_chunks; chunk += SHARES * AT_A_TIME) {

@@ -6,7 +6,7 @@ struct weights {
     vec4 w[8];
 };
 
-void start_weights(uint lane) {}
+void start_weights(uint lane, uint lanes) {}
 
 void read_weight(uint panel, uint lane, uint chunk, chunk_place at, uint second, out weights row)
 {

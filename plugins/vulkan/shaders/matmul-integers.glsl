@@ -12,10 +12,11 @@
 #define AT_A_TIME 1
 #endif
 
-void start_weights(uint lane)
+// Newer compilers don't know the workgroup's size where it is declared only after this file.
+void start_weights(uint lane, uint lanes)
 {
 #ifdef LOOKUP
-    for (uint i = lane; i < 256; i += gl_WorkGroupSize.x)
+    for (uint i = lane; i < 256; i += lanes)
         pairs[i] = uint(nibble_values[i & 15]) & 255u | (uint(nibble_values[i >> 4]) & 255u) << 8;
     barrier();
 #endif

@@ -32,7 +32,7 @@ void main()
     uint start = column(token);
     uint lane = gl_WorkGroupID.x % PARTS * ROWS + row; // of the panel
     float sum = 0, gate = 0;
-    start_weights(invocation);
+    start_weights(invocation, ROWS * SHARES);
     chunk_place at = chunk_place_of(panel, lane, p.k, share * AT_A_TIME);
     uint n_chunks = (p.k + 31) / 32;
     for (uint chunk = share * AT_A_TIME; chunk < n_chunks; chunk += SHARES * AT_A_TIME) {
