@@ -157,8 +157,8 @@ void score(uint lane, uint at, uint end, uint table_row, uint kv_head)
 }
 
 // Goes through the positions begin … end - 1 of one sequence.
-void attend(uint lane, uint begin, uint end, uint table_row, uint kv_head, inout float most, inout float total,
-            inout vec4 sums[SUMS])
+void attend(uint lane, uint n_rows, uint begin, uint end, uint table_row, uint kv_head, inout float most,
+            inout float total, inout vec4 sums[SUMS])
 {
     uint row = lane % ROWS, share = lane / ROWS;
     uint quad = lane % LANES, group = lane / LANES; // beyond GROUPS: nothing to do
@@ -193,6 +193,11 @@ void attend(uint lane, uint begin, uint end, uint table_row, uint kv_head, inout
         barrier();
         [[unroll]] for (uint r = 0; r < ROWS; r++)
             [[unroll]] for (uint n = 0; n < VECTORS; n++) sums[r * VECTORS + n] *= shrinks[r / 4][r % 4];
+        // What a row doesn't see may be no number, which times 0 is none. Choosing for each product
+        // costs half as much again, so that is done only where some row doesn't see all.
+        bool all_see = true;
+        [[dont_unroll]] for (uint r = 0; r < n_rows; r++)
+            all_see = all_see && ranges[r].x <= int(first) && ranges[r].y >= int(first + count);
         if (group < GROUPS)
             for (uint j = group; j < count; j += AHEAD * GROUPS) {
                 vec4 values[AHEAD * VECTORS];
@@ -207,11 +212,18 @@ void attend(uint lane, uint begin, uint end, uint table_row, uint kv_head, inout
                     [[unroll]] for (uint i = 0; i < QUADS; i++)
                         weights[i] = at < count ? scores[at * STRIDE + i] : vec4(0);
                     [[unroll]] for (uint n = 0; n < VECTORS; n++)
-                        [[unroll]] for (uint r = 0; r < ROWS; r++) {
-                            // What a row doesn't see may be no number, which times 0 is none.
-                            float weight = weights[r / 4][r % 4];
-                            vec4 sum = sums[r * VECTORS + n];
-                            sums[r * VECTORS + n] = weight == 0 ? sum : fma(vec4(weight), values[m * VECTORS + n], sum);
+                        if (all_see) {
+                            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                                sums[r * VECTORS + n] =
+                                    fma(vec4(weights[r / 4][r % 4]), values[m * VECTORS + n],
+                                        sums[r * VECTORS + n]);
+                        } else {
+                            [[unroll]] for (uint r = 0; r < ROWS; r++) {
+                                float weight = weights[r / 4][r % 4];
+                                vec4 sum = sums[r * VECTORS + n];
+                                sums[r * VECTORS + n] =
+                                    weight == 0 ? sum : fma(vec4(weight), values[m * VECTORS + n], sum);
+                            }
                         }
                 }
             }
@@ -273,7 +285,7 @@ void attend_rows(uint lane, uint kv_head, uint split, uint first_row)
             begin = min(begin + split * share, end);
             end = min(begin + share, end);
         }
-        attend(lane, begin, end, p.table_offset + uint(sequence) * p.table_stride, kv_head, most, total, sums);
+        attend(lane, n_rows, begin, end, p.table_offset + uint(sequence) * p.table_stride, kv_head, most, total, sums);
         barrier(); // before ranges change
     }
     uint row = lane % ROWS;
