@@ -17,6 +17,9 @@
 
 #define MAX_LAYERS 1024
 
+/* A pair whose angle is divided by this is not rotated in float32, at any position. */
+#define NOT_ROTATED 1e30f
+
 /* Rotary positions. The angle of pair i at position p is
  * p * position_scale * theta^(-2i / n_dims) / factors[i]. */
 struct rope {

@@ -257,9 +257,6 @@ struct value *eye_layers(struct graph *g, const struct eye *eye, struct value *x
 
 /* ---- Rotations in two dimensions ---- */
 
-/* A pair whose angle is divided by this is not rotated in float32. */
-#define NOT_ROTATED 1e30f
-
 struct turn {
     const struct eye *eye;
     uint32_t axis;
@@ -543,4 +540,12 @@ void eye_put_activation(struct hf_config *config, const char *preset)
 {
     const char *name = hf_text(config, config->json, "hidden_act|hidden_activation");
     hf_put_text(config, "hidden_activation", name ? name : preset);
+}
+
+void eye_refuse_projectors(struct hf_config *config)
+{
+    const json_t *layer = hf_get(config->root, "vision_feature_layer");
+    const char *activation = hf_text(config, config->root, "projector_hidden_act");
+    hf_refuse(config, layer && json_integer_value(layer) != -1, "a vision_feature_layer but the last");
+    hf_refuse(config, activation && strcmp(activation, "gelu") != 0, "a projector_hidden_act but gelu");
 }

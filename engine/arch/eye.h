@@ -114,6 +114,8 @@ struct hf_config;
  * engine.filter and hidden_activation. */
 void eye_put_filter(struct hf_config *config, enum image_filter preset);
 void eye_put_activation(struct hf_config *config, const char *preset);
+/* Refuses projectors that take other layers than the last, or that have another activation than GELU. */
+void eye_refuse_projectors(struct hf_config *config);
 
 /* Modules of SigLIP's layers. */
 extern const struct hf_module eye_siglip_modules[];

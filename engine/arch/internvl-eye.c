@@ -165,22 +165,20 @@ static int internvl_eye_look(const void *hparams, const struct image *image, str
 
 static void internvl_eye_read_config(struct hf_config *config)
 {
-    const json_t *processor = config->processor, *layer = hf_get(config->root, "vision_feature_layer");
-    const char *norm = hf_text(config, config->json, "norm_type"),
-               *activation = hf_text(config, config->root, "projector_hidden_act");
+    const json_t *processor = config->processor;
+    const char *norm = hf_text(config, config->json, "norm_type");
     double ratio = hf_number(config, config->root, "downsample_ratio", 0.5);
     hf_put_count(config, "vision.projector.scale_factor", ratio > 0.01 ? (uint32_t)(1 / ratio) : 0);
     hf_put_count(config, "engine.tiles_least", hf_count(config, processor, "min_patches", 1));
     hf_put_count(config, "engine.tiles_most", hf_count(config, processor, "max_patches", 12));
     hf_put_flag(config, "engine.splits", hf_flag(config, processor, "crop_to_patches", false));
-    hf_refuse(config, layer && json_integer_value(layer) != -1, "a vision_feature_layer but the last");
+    eye_refuse_projectors(config);
     hf_refuse(config, norm && strcmp(norm, "layer_norm") != 0, "a norm_type but layer_norm");
     hf_refuse(config, hf_flag(config, config->json, "use_qk_norm", false), "use_qk_norm");
     hf_refuse(config, !hf_flag(config, config->json, "use_mean_pooling", true),
               "an eye without use_mean_pooling");
     hf_refuse(config, !hf_flag(config, config->json, "use_absolute_position_embeddings", true),
               "an eye without use_absolute_position_embeddings");
-    hf_refuse(config, activation && strcmp(activation, "gelu") != 0, "a projector_hidden_act but gelu");
     eye_put_filter(config, IMAGE_BICUBIC);
     eye_put_activation(config, "gelu");
 }

@@ -77,9 +77,7 @@ static int mistral3_eye_look(const void *hparams, const struct image *image, str
 
 static void mistral3_eye_read_config(struct hf_config *config)
 {
-    const json_t *text = hf_get(config->root, "text_config"), *rope = hf_get(config->json, "rope_parameters"),
-                 *layer = hf_get(config->root, "vision_feature_layer");
-    const char *activation = hf_text(config, config->root, "projector_hidden_act");
+    const json_t *text = hf_get(config->root, "text_config"), *rope = hf_get(config->json, "rope_parameters");
     hf_put_count(config, "vision.spatial_merge_size",
                  hf_count(config, config->root, "spatial_merge_size", 2));
     hf_put_count(config, "engine.longest",
@@ -87,8 +85,7 @@ static void mistral3_eye_read_config(struct hf_config *config)
     hf_put_float(config, "engine.rope_theta",
                  hf_number(config, rope ? rope : config->json, "rope_theta", 1e4));
     hf_put_float(config, "engine.projector_epsilon", hf_number(config, text, "rms_norm_eps", 1e-6));
-    hf_refuse(config, layer && json_integer_value(layer) != -1, "a vision_feature_layer but the last");
-    hf_refuse(config, activation && strcmp(activation, "gelu") != 0, "a projector_hidden_act but gelu");
+    eye_refuse_projectors(config);
     eye_put_filter(config, IMAGE_BICUBIC);
     eye_put_activation(config, "gelu");
 }

@@ -189,9 +189,6 @@ struct axis {
     const float *own; /* [n_dims / 2], factors of all pairs; NULL: ones */
 };
 
-/* A pair whose angle is divided by this is not rotated in float32, at any position. */
-#define NOT_ROTATED 1e30f
-
 static void fill_axis(const void *user, float *values, uint64_t n)
 {
     const struct axis *axis = user;

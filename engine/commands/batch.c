@@ -457,17 +457,17 @@ static int batch_submit(struct batch *b, struct job *job, struct batch_line *lin
     };
     reasoning_limit_apply(&b->reasoning, (struct engine_string){line->prompt, line->prompt_size}, &request);
     if (!status) status = open_grammar(b, line, &request.grammar);
-    if (!status && b->n_fitting > 0 && n_tokens > b->n_fitting) {
+    const bool lacks_memory = !status && b->n_fitting > 0 && n_tokens > b->n_fitting;
+    if (lacks_memory && n_tokens <= b->n_longest) {
         free(prompt.ids);
-        if (n_tokens <= b->n_longest) return batch_fail_for_memory(job);
+        return batch_fail_for_memory(job);
+    }
+    if (line->options.n_logprobs > 0) job->logprobs = json_array();
+    if (lacks_memory) /* and so would any machine: the error is the line's, in the queue's words */
         snprintf(message, sizeof message,
                  "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
                  n_tokens, b->n_longest);
-        job_finish_with_error(job, message);
-        return ENGINE_OK;
-    }
-    if (line->options.n_logprobs > 0) job->logprobs = json_array();
-    if (request.n_beams > b->n_sequences)
+    else if (request.n_beams > b->n_sequences)
         snprintf(message, sizeof message, "%u beams need --parallel %u or more", request.n_beams,
                  request.n_beams);
     else if (job->searches && line->options.n_logprobs > 0)

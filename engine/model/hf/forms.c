@@ -62,12 +62,11 @@ int hf_view_matrices(const struct hf_form_input *of, const struct hf_entry *entr
     uint32_t n = stored->n_dims;
     const bool is_patches = n > 3 && stored->size > 0 && of->config->architecture->kind == ARCH_EYE;
     if (is_patches) { /* a convolution over patches: a row for each output */
-        m->k = m->row_step = 1;
+        m->k = m->step = m->n = 1;
         for (uint32_t i = 1; i < n; i++) m->k *= stored->ne[i];
-        m->row_step = m->matrix_step = m->k;
-        m->step = m->n = 1;
         m->n_rows = stored->ne[0];
-        m->matrix_step *= m->n_rows;
+        m->row_step = m->k;
+        m->matrix_step = m->k * m->n_rows;
         return ENGINE_OK;
     }
     while (n > 1 && stored->ne[stored->n_dims - n] == 1 && entry->is_bias) n--; /* [1, n] */

@@ -34,9 +34,7 @@ json_t *openai_logarithm(float logprob);
 json_t *openai_number(float value);
 
 /* A stream's last event where memory has run out. */
-#define OPENAI_LAST_WORDS                                                                                    \
-    "data: {\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\",\"param\":null,"  \
-    "\"code\":null}}\n\n"
+#define OPENAI_LAST_WORDS "data: " OUT_OF_MEMORY_OPENAI "\n\n"
 /* Sends {"error": {…}} in a stream. */
 void openai_stream_failed(struct generation *generation, const struct api_error *error);
 

@@ -193,8 +193,7 @@ static const struct format format = {
     .call = messages_take_call,
     .end = messages_end,
     .failed = messages_failed,
-    .last_words = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":"
-                  "\"out of memory (an answer)\"}}\n\n",
+    .last_words = "event: error\ndata: " OUT_OF_MEMORY_ANTHROPIC "\n\n",
     .free_generation = messages_free_answer,
     .follows = true,
 };

@@ -425,16 +425,11 @@ void exchange_cut(struct exchange *exchange)
 
 void exchange_answer(struct exchange *exchange, unsigned status, json_t *body)
 {
-    static const char no_memory[] =
-        "{\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\","
-        "\"param\":null,\"code\":null}}";
-    static const char anthropics[] =
-        "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"out of memory (an answer)\"}}";
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     if (status < 400 && exchange_lacks_memory(exchange)) {
         free(text);
-        const char *answer = exchange_is_anthropic(exchange) ? anthropics : no_memory;
+        const char *answer = exchange_is_anthropic(exchange) ? OUT_OF_MEMORY_ANTHROPIC : OUT_OF_MEMORY_OPENAI;
         exchange_answer_static(exchange, OUT_OF_MEMORY_STATUS, "application/json", answer, strlen(answer));
         return;
     }

@@ -127,6 +127,12 @@ struct exchange_end_reason exchange_why_gone(struct exchange *exchange);
 
 /* What a request is answered that the server's memory doesn't suffice for: a later one may fit. */
 #define OUT_OF_MEMORY_STATUS 503
+/* Its body, which takes no memory to make: OpenAI's, and Anthropic's. */
+#define OUT_OF_MEMORY_OPENAI                                                                                 \
+    "{\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\",\"param\":null,"        \
+    "\"code\":null}}"
+#define OUT_OF_MEMORY_ANTHROPIC                                                                              \
+    "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"out of memory (an answer)\"}}"
 
 /* Begins an answer whose bytes come one after the other (status 200); its head is sent at once. `ping`, bytes
  * that say nothing and live as long as the program, is sent whenever nothing else has been for
